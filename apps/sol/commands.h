@@ -1,0 +1,17 @@
+// One function per subcommand: each adds itself to the program, with its options and its callback.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace sol::app {
+
+void add_inspect_command(CLI::App& app);
+void add_tokenize_commands(CLI::App& app);  // tokenize and detokenize
+void add_logits_command(CLI::App& app);
+void add_generate_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+void add_probe_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
+void add_sweep_command(CLI::App& app);
+
+}  // namespace sol::app

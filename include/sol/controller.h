@@ -1,0 +1,75 @@
+// A controller: a trained policy network with everything needed to use it, as a directory
+// (docs/formats.md).
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sol/action_space.h"
+#include "sol/policy.h"
+
+namespace sol {
+
+class PolicyNetwork;
+
+struct BudgetRange {
+  double low = 1.0, high = 1.0;
+};
+
+// One point of the validation frontier: asking for `budget` realised `net_keep` at `perplexity`.
+struct FrontierPoint {
+  double net_keep = 1.0;
+  Budget budget;
+  double perplexity = 0.0;
+};
+
+struct ControllerSettings {
+  int horizon = 16;
+  int page_size = 4;
+  int sinks = 4;
+  int window = 2;
+  BudgetRange kappa, rho, eta;            // trained ranges
+  std::vector<FrontierPoint> frontier;    // ascending net_keep; may be empty (an untested controller)
+  std::string model_fingerprint;
+  std::string training_json = "{}";       // settings, metrics, commit: for people, never read back
+};
+
+class Controller {
+ public:
+  static constexpr int format_version = 1;
+
+  Controller(ActionSpace space, ControllerSettings settings, std::shared_ptr<const PolicyNetwork> network);
+
+  // Reads DIR/controller.json and DIR/controller.safetensors. Throws Error for anything missing,
+  // malformed, misshapen or of another format version.
+  static Controller load(const std::filesystem::path& dir);
+  // Writes both files atomically; an existing controller is replaced only once both are complete.
+  void save(const std::filesystem::path& dir) const;
+
+  // Throws Error naming both fingerprints when this controller was trained for another model.
+  void require_model(const std::string& fingerprint, const std::string& model_name) const;
+
+  // Turns one net keep-rate into a triple by the validation frontier (interpolated between its
+  // points). Throws Error when there is no frontier or the rate lies outside it, naming its ends.
+  Budget budget_for_net_keep(double net_keep) const;
+
+  // "" when inside the trained ranges, else a sentence that names the axis, the value and the range.
+  std::string outside_trained_ranges(const Budget& budget) const;
+
+  // Greedy (argmax, temperature 1), as at evaluation.
+  std::unique_ptr<Policy> greedy_policy() const;
+
+  const ActionSpace& space() const { return space_; }
+  const ControllerSettings& settings() const { return settings_; }
+  ControllerSettings& settings() { return settings_; }
+  const PolicyNetwork& network() const { return *network_; }
+
+ private:
+  ActionSpace space_;
+  ControllerSettings settings_;
+  std::shared_ptr<const PolicyNetwork> network_;
+};
+
+}  // namespace sol

@@ -1,0 +1,127 @@
+// FrozenModel: a language model whose weights never change, executed densely over many tokens
+// (extend) or token by token under efficiency actions (decode). Training, evaluation, generation
+// and serving all go through these calls.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "sol/action.h"
+#include "sol/config.h"
+
+namespace sol {
+
+// Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
+// softmax, page scores, quantiser and logits are always float32.
+enum class Precision { automatic, f32, bf16 };
+
+struct ModelOptions {
+  Precision precision = Precision::automatic;  // bf16 where the processor multiplies it, else f32
+  bool deterministic = false;  // own products in one order of summation: bit-identical results for
+                               // every batch size and thread count
+};
+
+// What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via
+// Quest").
+struct SequenceOptions {
+  int page_size = 4;        // S: keys per Quest page
+  int sinks = 4;            // T_s: first keys, always attended to
+  int window = 2;           // T_w: last keys before the current one, always attended to
+  bool force_sinks = true;  // false: the authors' code, which forces neither sinks nor window and
+                            // keeps every page that ties with the last kept one
+  Precision cache = Precision::automatic;  // as the model's precision where automatic
+};
+
+// Where the results of one position go. Null pointers are not computed: K·B rows of a 128 K
+// vocabulary are never materialised when only log p(y) is wanted.
+struct OutputRequest {
+  float* hidden = nullptr;    // [hidden_size], after the final norm
+  float* logits = nullptr;    // [vocab_size]
+  int32_t target = -1;        // token y for log_prob
+  float* log_prob = nullptr;  // log p(y), nats
+  float* entropy = nullptr;   // of the whole distribution, nats
+
+  bool wants_head() const { return logits || log_prob || entropy; }
+  bool wants_anything() const { return hidden || wants_head(); }
+};
+
+// What one decode step really cost, measured while executing.
+struct StepCost {
+  double attended = 1.0;  // share of the keys attended to, mean over layers and query heads
+                          // (nominal κ plus rounding to pages and forced keys)
+  uint64_t bytes = 0;     // weights, keys, values and page extrema this item needed
+};
+
+// A sequence's cached keys and values. Made by FrozenModel::create and fork, used only with the
+// model that made it; destroying it releases its cache blocks.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+  virtual int length() const = 0;  // tokens in the cache
+  virtual const SequenceOptions& options() const = 0;
+  virtual uint64_t own_bytes() const = 0;  // cache bytes that no other sequence shares
+};
+
+struct ExtendItem {
+  Sequence* sequence = nullptr;
+  std::span<const int32_t> tokens;  // appended to the cache
+  struct Wanted {
+    size_t index;  // position within `tokens`
+    OutputRequest out;
+  };
+  std::vector<Wanted> wanted;
+};
+
+struct DecodeItem {
+  Sequence* sequence = nullptr;
+  int32_t token = -1;  // appended to the cache
+  Action action;
+  OutputRequest out;
+  StepCost* cost = nullptr;  // may be null
+};
+
+class FrozenModel {
+ public:
+  virtual ~FrozenModel() = default;
+
+  virtual const LlamaConfig& config() const = 0;
+  virtual const std::string& fingerprint() const = 0;  // hexadecimal; see model/fingerprint.h
+  virtual Precision precision() const = 0;             // never automatic
+  virtual uint64_t parameter_count() const = 0;
+
+  // An empty sequence. Throws Error for options that make no sense (page size < 1, ...).
+  virtual std::unique_ptr<Sequence> create(const SequenceOptions& options) = 0;
+
+  // Dense pass over each item's tokens, in chunks. A sequence may occur once only. Throws Error
+  // when a token is outside the vocabulary or a sequence would outgrow max_position_embeddings
+  // (nothing has changed then), Cancelled between chunks when `stop` was requested (sequences are
+  // truncated back to their old length).
+  virtual void extend(std::span<ExtendItem> items, std::stop_token stop = {}) = 0;
+
+  // One token per item, each under its own action; sequences may differ in length and options.
+  // Same errors as extend.
+  virtual void decode(std::span<DecodeItem> items) = 0;
+
+  // n children that share the parent's cache blocks; a block is copied when one of its owners
+  // writes into it.
+  virtual std::vector<std::unique_ptr<Sequence>> fork(const Sequence& parent, int n) = 0;
+
+  // Forgets all but the first `length` tokens. A refresh is truncate + extend.
+  virtual void truncate(Sequence& sequence, int length) = 0;
+
+  // Input embedding of a token, float32 [hidden_size].
+  virtual void embedding(int32_t token, std::span<float> out) const = 0;
+};
+
+// Loads a Hugging Face directory for execution on the CPU. Throws Error for anything wrong with
+// the files (see model/safetensors.h, config.h), a tensor missing or misshapen, NaN or infinity
+// in the weights.
+std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,
+                                        const ModelOptions& options = {});
+
+}  // namespace sol

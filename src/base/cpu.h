@@ -1,0 +1,27 @@
+// Which instruction sets this build and this machine have, and which one is in use.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sol {
+
+// reference: plain C++, the arithmetic's readable definition; the others are built from one source
+// each with their own compiler flags. Ascending order of preference.
+enum class Isa { reference, avx2, avx512 };
+
+std::string_view to_string(Isa isa);
+Isa parse_isa(std::string_view name);  // throws Error listing the names
+
+std::span<const Isa> supported_isas();  // on this machine, ascending; reference is always there
+
+// The best supported one, or the one that the environment variable SOL_ISA names. Throws Error when
+// that is unknown or not supported here. Decided once per process unless force_isa is called.
+Isa current_isa();
+void force_isa(Isa isa);  // for tests and benchmarks; throws Error when not supported
+
+bool cpu_multiplies_bf16();   // AVX512_BF16 or AMX-BF16
+std::string cpu_description();  // model name and features, for results
+
+}  // namespace sol

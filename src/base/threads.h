@@ -1,0 +1,25 @@
+// One thread runtime for the whole program: OpenMP, which oneDNN and LibTorch use as well.
+#pragma once
+
+#include <cstdint>
+
+namespace sol {
+
+// Sets the number of threads for all that follows; 0 means as many as the process may use.
+void set_thread_count(int n);
+int thread_count();
+
+// Calls body(i) for i in [0, n) on all threads, contiguous ranges, no order promised; nested calls run
+// serially. An exception thrown by a body is rethrown by the caller.
+template <typename Body>
+void parallel_for(int64_t n, const Body& body);
+
+// Contiguous range [begin, end) of part `index` out of `parts` over n items, multiples of `grain`.
+struct Range {
+  int64_t begin, end;
+};
+Range split(int64_t n, int parts, int index, int64_t grain = 1);
+
+}  // namespace sol
+
+#include "base/threads_inl.h"

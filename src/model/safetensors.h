@@ -1,0 +1,71 @@
+// Reading and writing safetensors files, single or sharded with an index.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mapped_file.h"
+
+namespace sol {
+
+enum class DType { f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean };
+std::string_view to_string(DType type);  // as in the file: "F32", "BF16", ...
+size_t size_of(DType type);
+
+// A tensor inside a mapped file; valid as long as the object it came from.
+struct TensorView {
+  std::string name;
+  DType type = DType::f32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;  // row-major, little-endian
+
+  int64_t count() const;                 // number of elements
+  std::vector<float> to_floats() const;  // F32, F16, BF16 and F64 only, else Error
+  std::vector<int64_t> to_ints() const;  // integer types and boolean only, else Error
+  std::string describe() const;          // "name BF16 [4096, 256]"
+};
+
+// All tensors of one file or of a sharded set. Every header length, offset, shape and dtype is
+// checked against the file's size before use: truncated, oversized, overlapping, reversed or
+// wrapping entries are Errors that name file and tensor.
+class TensorStore {
+ public:
+  // One .safetensors file.
+  static TensorStore open_file(const std::filesystem::path& path);
+  // DIR/model.safetensors, or the shards that DIR/model.safetensors.index.json names.
+  static TensorStore open_directory(const std::filesystem::path& dir);
+
+  bool has(const std::string& name) const;
+  const TensorView& get(const std::string& name) const;  // throws Error naming the nearest names
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+
+ private:
+  void add_file(const std::filesystem::path& path);
+  std::vector<std::shared_ptr<MappedFile>> mapped_;
+  std::vector<std::filesystem::path> files_;
+  std::map<std::string, TensorView> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// A tensor to be written; `bytes` must hold count * size_of(type) bytes.
+struct TensorToWrite {
+  std::string name;
+  DType type;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+// Writes atomically (base/file_io.h). Throws Error for a full disk, duplicate names or a size that
+// disagrees with the shape; nothing is left behind then.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace sol

@@ -1,0 +1,52 @@
+// A sequence decoded under a policy: the one loop that training, evaluation and generation share.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sol/episode.h"
+#include "sol/frozen_model.h"
+#include "sol/policy.h"
+
+namespace sol {
+
+// What happened at one step, for training and for records.
+struct StepRecord {
+  Features features{};
+  int previous_action = -1;
+  int action = -1;  // executed
+  bool effective = true;
+  float log_prob = 0.0f;       // of the chosen action
+  std::vector<float> hidden;     // h_{t-1}; filled when the policy needs it
+  std::vector<float> embedding;  // e(x_t); likewise
+};
+
+// An engine sequence with its policy state and episode. Plain data: decode_step does the work.
+struct Controlled {
+  std::unique_ptr<Sequence> sequence;
+  const Policy* policy = nullptr;
+  std::unique_ptr<PolicyState> state;
+  Episode episode;
+  std::vector<float> hidden;           // h_{t-1} [d]: set by whoever ran the dense prefix
+  std::vector<float> earlier_hidden;   // h_{t-2}, kept when the policy needs drift
+  float entropy = -1;                  // of the previous step's logits, nats, when the policy needs it
+};
+
+struct ControlledStep {
+  Controlled* controlled = nullptr;
+  int32_t token = -1;           // x_t
+  OutputRequest out;            // `hidden` is filled in addition to the controlled sequence's own copy
+  StepCost* cost = nullptr;     // may be null
+  StepRecord* record = nullptr; // may be null
+};
+
+struct StepTimes {
+  double policy_seconds = 0, model_seconds = 0;
+};
+
+// One decode step of every sequence: observe, choose (batched per policy), record in the episode, execute,
+// keep h_t for the next step. `times` accumulates when given.
+void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times = nullptr);
+
+}  // namespace sol

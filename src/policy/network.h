@@ -1,0 +1,72 @@
+// The policy network's inference: a small causal transformer over an episode's steps (DESIGN, "Policy
+// network"; names and shapes follow the reference's state_dict).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sol/policy.h"
+
+namespace sol {
+
+struct PolicyNetworkShape {
+  int hidden_size = 0;     // of the frozen model: h and e(x)
+  int actions = 0;         // A
+  int d_model = 512;
+  int heads = 4;
+  int layers = 1;
+  double mlp_ratio = 4.0;
+  int action_dim = 32;
+  int max_length = 1024;   // learned positions, at least the horizon
+  bool operator==(const PolicyNetworkShape&) const = default;
+};
+
+// A parameter's values; the names are the reference's ("blocks.0.attn.q_proj.weight", ...).
+struct Parameter {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+using Parameters = std::map<std::string, Parameter>;
+
+// All parameters' names and shapes for a network, value head included.
+std::map<std::string, std::vector<int64_t>> policy_parameter_shapes(const PolicyNetworkShape& shape);
+
+class PolicyNetwork {
+ public:
+  // Throws Error naming the parameter that is missing, superfluous, misshapen or not finite.
+  PolicyNetwork(const PolicyNetworkShape& shape, Parameters parameters);
+  ~PolicyNetwork();
+
+  const PolicyNetworkShape& shape() const { return shape_; }
+  const Parameters& parameters() const { return parameters_; }
+  int64_t parameter_count() const;
+
+  // Keys and values of one episode's steps so far.
+  class State {
+   public:
+    int length = 0;
+    std::vector<std::vector<float>> keys, values;  // per layer, [length][d_model]
+  };
+
+  struct Input {
+    State* state;
+    const float* hidden;     // [hidden_size]
+    const float* embedding;  // [hidden_size]
+    Features features;
+    int previous_action;     // -1: start symbol
+    float* logits;           // out [actions], before division by any temperature
+  };
+  // One step of every input's episode, batched on all threads. Throws Error when an episode outgrows
+  // max_length.
+  void step(std::span<const Input> inputs) const;
+
+ private:
+  PolicyNetworkShape shape_;
+  Parameters parameters_;
+};
+
+}  // namespace sol

@@ -1,0 +1,42 @@
+// The policies that need no model of their own, and the learned one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "policy/network.h"
+#include "sol/policy.h"
+
+namespace sol {
+
+// Mixes the two levels around the target on each axis so that the average is met over both sequences
+// i and steps t, deterministically from (i, t) only, axes decorrelated by different multipliers; a
+// single sequence uses error diffusion over t (DESIGN, "Fixed baseline").
+std::unique_ptr<Policy> make_fixed_policy(ActionSpace space);
+
+// One action, always ("--fixed k050-s070-q8"); its space has just that action and the dense one.
+std::unique_ptr<Policy> make_constant_policy(const Action& action);
+
+// Any action of the space, uniformly; one schedule = one draw (seed, rollout) for every sequence.
+std::unique_ptr<Policy> make_random_uniform_policy(ActionSpace space, uint64_t seed);
+
+// Per axis the two levels around the target, round(p·T) steps high, independently permuted.
+std::unique_ptr<Policy> make_random_matched_policy(ActionSpace space, uint64_t seed);
+
+// Plays recorded schedules: schedules[rollout][t] are action indices.
+std::unique_ptr<Policy> make_replay_policy(ActionSpace space, std::vector<std::vector<int>> schedules);
+
+// The policy network; greedy with temperature 0, else sampled at `temperature`, each draw keyed by
+// (seed, id.sequence, id.rollout, step).
+std::unique_ptr<Policy> make_learned_policy(ActionSpace space, std::shared_ptr<const PolicyNetwork> network,
+                                            double temperature = 0.0, uint64_t seed = 0);
+
+// The two neighbouring levels around a target: share `p_high` of steps at index `high` (float32, as the
+// reference's mix; golden/sol/heuristics.json "mix").
+struct LevelMix {
+  int low, high;
+  float p_high;
+};
+LevelMix mix_for_target(const std::vector<float>& levels, float target);
+
+}  // namespace sol

@@ -1,0 +1,42 @@
+// Text as blocks of token ids, tokenised once into a cached file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "text/text_reader.h"
+#include "sol/tokenizer.h"
+
+namespace sol {
+
+// Documents tokenised without begin token and joined without separators, cut into blocks of
+// context + T + 1 ids (DESIGN, "Data"). The last incomplete block is dropped.
+class BlockDataset {
+ public:
+  // Tokenises `files`, or maps the cached result beside `cache_dir` when one made from the same files
+  // (path, size, time of change), options and tokenizer exists. An empty cache_dir means no cache.
+  // Throws Error when there is not even one block, saying how many ids there were and are needed.
+  static BlockDataset open(const std::vector<std::filesystem::path>& files, const TextOptions& options,
+                           const Tokenizer& tokenizer, const std::string& tokenizer_identity, int block_length,
+                           const std::filesystem::path& cache_dir);
+
+  // From ids in memory.
+  static BlockDataset from_ids(std::vector<int32_t> ids, int block_length);
+
+  int64_t size() const;                             // number of blocks
+  std::span<const int32_t> block(int64_t i) const;  // block_length ids
+  int block_length() const { return block_length_; }
+
+ private:
+  BlockDataset() = default;
+  int block_length_ = 0;
+  std::shared_ptr<const std::vector<int32_t>> owned_;
+  std::shared_ptr<const MappedFile> mapped_;
+  std::span<const int32_t> ids_;
+};
+
+}  // namespace sol

@@ -1,0 +1,3 @@
+#include "support.h"
+
+TEST(Placeholder, Builds) { SUCCEED(); }
