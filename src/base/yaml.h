@@ -24,16 +24,18 @@ class YamlMap {
   T get(const std::string& key);
   template <typename T>
   T get_or(const std::string& key, T fallback);
-  YamlMap map(const std::string& key);                       // a nested mapping; must exist
+  YamlMap map(const std::string& key);  // a nested mapping; must exist
   std::optional<YamlMap> optional_map(const std::string& key);
   void reject_unknown() const;  // throws Error for a key that nobody asked for, listing known ones
 
   const std::string& where() const { return where_; }
 
  private:
-  YamlMap(YAML::Node node, std::string where);
+  YamlMap(YAML::Node node, std::string where, std::string section);
+  std::string full_name(const std::string& key) const;  // with the sections it lies in
+  YAML::Node find(const std::string& key) const;        // undefined when absent
   YAML::Node node_;
-  std::string where_;
+  std::string where_, section_;
   std::set<std::string> known_;
 };
 

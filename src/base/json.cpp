@@ -1,0 +1,133 @@
+#include "base/json.h"
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <type_traits>
+
+#include "base/fail.h"
+#include "base/file_io.h"
+
+namespace sol {
+namespace {
+
+template <typename T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  if constexpr (std::is_same_v<T, int> || std::is_same_v<T, int64_t>) return "a whole number";
+  if constexpr (std::is_same_v<T, uint64_t>) return "a whole number that is not negative";
+  if constexpr (std::is_floating_point_v<T>) return "a number";
+  if constexpr (std::is_same_v<T, std::string>) return "a string";
+}
+
+std::string shown(const Json& value) {
+  if (value.is_structured()) return value.is_object() ? "an object" : "an array";
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+// Python writes 10.0 where it holds a float, so an integral float counts as an integer.
+template <std::integral T>
+bool convert_integer(const Json& value, T& out) {
+  if (value.is_number_unsigned()) {
+    const uint64_t number = value.get<uint64_t>();
+    if (!std::in_range<T>(number)) return false;
+    out = static_cast<T>(number);
+    return true;
+  }
+  if (value.is_number_integer()) {
+    const int64_t number = value.get<int64_t>();
+    if (!std::in_range<T>(number)) return false;
+    out = static_cast<T>(number);
+    return true;
+  }
+  if (!value.is_number_float()) return false;
+  const double number = value.get<double>();
+  // Beyond 2^53 a double does not tell which integer was meant.
+  if (std::trunc(number) != number || std::abs(number) > 0x1p53) return false;
+  if (!std::in_range<T>(static_cast<int64_t>(number))) return false;
+  out = static_cast<T>(number);
+  return true;
+}
+
+template <typename T>
+bool convert(const Json& value, T& out) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!value.is_boolean()) return false;
+    out = value.get<bool>();
+    return true;
+  } else if constexpr (std::is_integral_v<T>) {
+    return convert_integer(value, out);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (!value.is_number()) return false;
+    const double number = value.get<double>();
+    if (std::abs(number) > static_cast<double>(std::numeric_limits<T>::max())) return false;
+    out = static_cast<T>(number);
+    return true;
+  } else {
+    if (!value.is_string()) return false;
+    out = value.get<std::string>();
+    return true;
+  }
+}
+
+const Json* find(const Json& object, const char* field, const std::string& where) {
+  if (!object.is_object()) fail("{}: expected an object with a field \"{}\"", where, field);
+  const auto it = object.find(field);
+  return it == object.end() ? nullptr : &*it;
+}
+
+template <typename T>
+T convert_or_fail(const Json& value, const char* field, const std::string& where) {
+  T out{};
+  if (!convert(value, out))
+    fail("{}: field \"{}\" must be {}, not {}", where, field, type_name<T>(), shown(value));
+  return out;
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& where) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its prefix.
+    std::string_view reason = error.what();
+    if (const size_t end = reason.find("] "); reason.starts_with('[') && end != reason.npos)
+      reason.remove_prefix(end + 2);
+    fail("{}: not valid JSON: {}", where, reason);
+  }
+}
+
+Json read_json(const std::filesystem::path& path) {
+  return parse_json(read_file(path), path.string());
+}
+
+template <typename T>
+T json_get(const Json& object, const char* field, const std::string& where) {
+  const Json* value = find(object, field, where);
+  if (!value) fail("{}: field \"{}\" is missing", where, field);
+  return convert_or_fail<T>(*value, field, where);
+}
+
+template <typename T>
+T json_get_or(const Json& object, const char* field, T fallback, const std::string& where) {
+  const Json* value = find(object, field, where);
+  if (!value) return fallback;
+  return convert_or_fail<T>(*value, field, where);
+}
+
+#define SOL_INSTANTIATE(T)                                              \
+  template T json_get<T>(const Json&, const char*, const std::string&); \
+  template T json_get_or<T>(const Json&, const char*, T, const std::string&)
+SOL_INSTANTIATE(bool);
+SOL_INSTANTIATE(int);
+SOL_INSTANTIATE(int64_t);
+SOL_INSTANTIATE(uint64_t);
+SOL_INSTANTIATE(float);
+SOL_INSTANTIATE(double);
+SOL_INSTANTIATE(std::string);
+#undef SOL_INSTANTIATE
+
+}  // namespace sol

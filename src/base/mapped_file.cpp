@@ -1,0 +1,58 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/fail.h"
+
+namespace sol {
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail("{}: cannot open: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) {
+    const int reason = errno;
+    ::close(descriptor);
+    fail("{}: cannot read its size: {}", path.string(), std::strerror(reason));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    fail("{}: not a regular file", path.string());
+  }
+  size_ = static_cast<size_t>(info.st_size);
+  if (size_ > 0) {
+    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) {
+      const int reason = errno;
+      ::close(descriptor);
+      fail("{}: cannot map {} bytes into memory: {}", path.string(), size_, std::strerror(reason));
+    }
+    data_ = static_cast<const std::byte*>(address);
+  }
+  ::close(descriptor);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace sol

@@ -1,0 +1,36 @@
+#include "base/threads.h"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace sol {
+namespace {
+
+// omp_get_num_procs honours the process's affinity mask.
+int usable_processors() {
+  return std::max(1, omp_get_num_procs());
+}
+
+}  // namespace
+
+void set_thread_count(int n) {
+  omp_set_num_threads(n > 0 ? n : usable_processors());
+}
+
+int thread_count() {
+  return omp_get_max_threads();
+}
+
+Range split(int64_t n, int parts, int index, int64_t grain) {
+  assert(n >= 0 && parts > 0 && index >= 0 && index < parts && grain > 0);
+  const int64_t grains = (n + grain - 1) / grain;
+  const int64_t base = grains / parts, extra = grains % parts;
+  const int64_t first = index * base + std::min<int64_t>(index, extra);
+  const int64_t last = first + base + (index < extra ? 1 : 0);
+  return {std::min(first * grain, n), std::min(last * grain, n)};
+}
+
+}  // namespace sol
