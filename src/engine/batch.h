@@ -1,0 +1,46 @@
+// The rows that one forward pass computes: every row is one token of one sequence.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/kv_cache.h"
+#include "sol/frozen_model.h"
+
+namespace sol {
+
+// Consecutive rows of one sequence: a chunk of a dense pass, or a single decoded token.
+struct Segment {
+  CpuSequence* sequence;
+  int first_row;
+  int rows;
+  int position;   // of the first row, in the cache
+  Action action;  // of a decoded token; dense for a chunk
+};
+
+struct WantedRow {
+  int row;
+  OutputRequest out;
+};
+
+struct Batch {
+  bool decode = false;  // one row per segment, each under its action; else dense chunks
+  std::vector<Segment> segments;
+  std::vector<int32_t> tokens;  // per row
+  std::vector<WantedRow> wanted;
+  std::vector<StepCost*> costs;  // per segment; null where nobody asks, empty for dense chunks
+
+  int rows() const { return static_cast<int>(tokens.size()); }
+
+  // Activations, float32, [rows][width].
+  std::vector<float> x;       // residual stream [d]
+  std::vector<float> normed;  // [d]
+  std::vector<float> q;       // [heads * dim]
+  std::vector<float> k, v;    // [kv_heads * dim]
+  std::vector<float> attended;  // [heads * dim]
+  std::vector<float> update;    // what a block adds to the residual [d]
+  std::vector<float> gate_up;   // [2 * intermediate]
+  std::vector<float> inner;     // [intermediate]
+};
+
+}  // namespace sol

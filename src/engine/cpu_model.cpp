@@ -1,0 +1,433 @@
+#include "engine/cpu_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/fail.h"
+#include "base/threads.h"
+#include "engine/attention.h"
+#include "kernels/select.h"
+#include "model/fingerprint.h"
+
+namespace sol {
+
+using kernels::WeightView;
+
+namespace {
+
+// Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
+constexpr int chunk_rows = 512;
+
+size_t area(int rows, int64_t width) { return static_cast<size_t>(rows) * static_cast<size_t>(width); }
+
+}  // namespace
+
+CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& options)
+    : config_(std::move(config)),
+      mode_(options.deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library) {
+  precision_ = resolve_precision(options.precision, find_llama_weights(config_, store));
+  fingerprint_ = model_fingerprint(config_, store);
+  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_);
+  inverse_frequencies_ = rotary_inverse_frequencies(config_);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The forward pass
+
+void CpuModel::forward(Batch& batch) {
+  resize(batch);
+  embed_tokens(batch);
+  for (int layer = 0; layer < config_.num_layers; ++layer) run_layer(layer, batch);
+  count_weight_bytes(batch);
+  write_outputs(batch);
+}
+
+void CpuModel::run_layer(int layer, Batch& batch) const {
+  const CpuLayer& weights = weights_->layers[layer];
+  const auto add_to_residual = [&] {
+    const size_t d = static_cast<size_t>(config_.hidden_size);
+    parallel_for(batch.rows(), [&](int64_t r) {
+      kernels::kernels().add(&batch.x[r * d], &batch.update[r * d], config_.hidden_size);
+    });
+  };
+  normalise(weights.input_norm, batch);
+  project_qkv(weights, batch);
+  rotate(batch);
+  write_cache(layer, batch);
+  attend(config_, layer, batch);
+  product(batch.attended, batch.rows(), weights.o, batch.update);
+  add_to_residual();
+  normalise(weights.post_norm, batch);
+  run_mlp(weights, batch);
+  quantise(batch);
+  add_to_residual();
+}
+
+void CpuModel::resize(Batch& batch) const {
+  const int rows = batch.rows();
+  const int64_t d = config_.hidden_size, heads = config_.num_heads, kv = config_.num_kv_heads;
+  batch.x.resize(area(rows, d));
+  batch.normed.resize(area(rows, d));
+  batch.update.resize(area(rows, d));
+  batch.q.resize(area(rows, heads * config_.head_dim));
+  batch.attended.resize(area(rows, heads * config_.head_dim));
+  batch.k.resize(area(rows, kv * config_.head_dim));
+  batch.v.resize(area(rows, kv * config_.head_dim));
+  batch.gate_up.resize(area(rows, 2 * static_cast<int64_t>(config_.intermediate_size)));
+  batch.inner.resize(area(rows, config_.intermediate_size));
+}
+
+void CpuModel::embed_tokens(Batch& batch) const {
+  const int d = config_.hidden_size;
+  for (int r = 0; r < batch.rows(); ++r) {
+    embedding(batch.tokens[r], {&batch.x[area(r, d)], static_cast<size_t>(d)});
+  }
+}
+
+void CpuModel::normalise(const std::vector<float>& weight, Batch& batch) const {
+  const int d = config_.hidden_size;
+  parallel_for(batch.rows(), [&](int64_t r) {
+    kernels::kernels().rms_norm(&batch.x[r * d], weight.data(), static_cast<float>(config_.rms_norm_eps), d,
+                                &batch.normed[r * d]);
+  });
+}
+
+void CpuModel::product(const std::vector<float>& x, int rows, const WeightView& w,
+                       std::vector<float>& y) const {
+  kernels::matmul(x.data(), w.in, rows, w, y.data(), w.out, mode_);
+}
+
+void CpuModel::project_qkv(const CpuLayer& layer, Batch& batch) const {
+  product(batch.normed, batch.rows(), layer.q, batch.q);
+  product(batch.normed, batch.rows(), layer.k, batch.k);
+  product(batch.normed, batch.rows(), layer.v, batch.v);
+}
+
+void CpuModel::rotate(Batch& batch) const {
+  const int half = config_.head_dim / 2;
+  const int64_t q_stride = static_cast<int64_t>(config_.num_heads) * config_.head_dim;
+  const int64_t k_stride = static_cast<int64_t>(config_.num_kv_heads) * config_.head_dim;
+  const auto rotary = kernels::kernels().rotary;
+  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
+    const Segment& segment = batch.segments[s];
+    for (int r = 0; r < segment.rows; ++r) {
+      const int64_t row = segment.first_row + r;
+      const int64_t table = static_cast<int64_t>(segment.position + r) * half;
+      rotary(&batch.q[row * q_stride], config_.num_heads, config_.head_dim, &cos_[table], &sin_[table]);
+      rotary(&batch.k[row * k_stride], config_.num_kv_heads, config_.head_dim, &cos_[table], &sin_[table]);
+    }
+  });
+}
+
+void CpuModel::write_cache(int layer, Batch& batch) const {
+  const int64_t stride = static_cast<int64_t>(config_.num_kv_heads) * config_.head_dim;
+  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
+    const Segment& segment = batch.segments[s];
+    const int64_t at = segment.first_row * stride;
+    segment.sequence->write(layer, segment.position, segment.rows, &batch.k[at], &batch.v[at], stride);
+    segment.sequence->update_extrema(layer, segment.position, segment.rows);
+  });
+}
+
+void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
+  const int64_t width = config_.intermediate_size;
+  gate_and_up(layer, batch);
+  parallel_for(batch.rows(), [&](int64_t r) {
+    const float* gate = &batch.gate_up[2 * r * width];
+    kernels::kernels().silu_mul(gate, gate + width, config_.intermediate_size, &batch.inner[r * width]);
+  });
+  product(batch.inner, batch.rows(), layer.down, batch.update);
+}
+
+// ρ: of the MLP's input only the channels of largest magnitude count (paper, "Structured MLP activation
+// pruning"). One token: the other channels' rows are not read. A batch, whose union of kept channels soon
+// is everything: they are zeroed.
+void CpuModel::gate_and_up(const CpuLayer& layer, Batch& batch) const {
+  const int d = config_.hidden_size;
+  if (batch.decode && batch.rows() == 1) {
+    const int keep = kernels::keep_count(batch.segments[0].action.rho, d);
+    std::vector<int> channels;
+    if (keep < d) kernels::top_channels(batch.normed.data(), d, keep, channels);
+    const int threads = thread_count();
+    parallel_for(threads, [&](int64_t part) {
+      const Range range = split(layer.gate_up.out, threads, static_cast<int>(part), 64);
+      if (range.begin == range.end) return;
+      kernels::kernels().matvec_in_major(layer.gate_up, batch.normed.data(),
+                                         keep < d ? channels.data() : nullptr, keep,
+                                         static_cast<int>(range.begin), static_cast<int>(range.end),
+                                         batch.gate_up.data());
+    });
+    return;
+  }
+  if (batch.decode) {
+    parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
+      const int keep = kernels::keep_count(batch.segments[s].action.rho, d);
+      if (keep == d) return;
+      float* x = &batch.normed[s * d];
+      std::vector<int> channels;
+      kernels::top_channels(x, d, keep, channels);
+      auto kept = channels.begin();
+      for (int c = 0; c < d; ++c) {
+        if (kept != channels.end() && *kept == c) {
+          ++kept;
+        } else {
+          x[c] = 0.0f;
+        }
+      }
+    });
+  }
+  product(batch.normed, batch.rows(), layer.gate_up, batch.gate_up);
+}
+
+// q: the MLP's output, before it joins the residual (paper, "Activation quantization").
+void CpuModel::quantise(Batch& batch) const {
+  if (!batch.decode) return;
+  const int d = config_.hidden_size;
+  parallel_for(batch.rows(), [&](int64_t r) {
+    kernels::kernels().fake_quantise(&batch.update[r * d], d, batch.segments[r].action.bits);
+  });
+}
+
+void CpuModel::count_weight_bytes(Batch& batch) const {
+  for (size_t s = 0; s < batch.costs.size(); ++s) {
+    if (!batch.costs[s]) continue;
+    const int keep = kernels::keep_count(batch.segments[s].action.rho, config_.hidden_size);
+    batch.costs[s]->bytes += static_cast<uint64_t>(config_.num_layers) *
+                             (weights_->layer_bytes_without_gate_up +
+                              static_cast<uint64_t>(keep) * weights_->gate_up_row_bytes);
+  }
+  for (const WantedRow& wanted : batch.wanted) {
+    if (!batch.costs.empty() && batch.costs[wanted.row] && wanted.out.wants_head()) {
+      batch.costs[wanted.row]->bytes += weights_->head_bytes;
+    }
+  }
+}
+
+// Final norm and head, for the rows that anybody wants something of, a few rows at a time so that logits of
+// a large vocabulary never exist for all rows at once.
+void CpuModel::write_outputs(Batch& batch) {
+  constexpr int64_t max_logits = 4 << 20;  // floats
+  const int d = config_.hidden_size, vocab = config_.vocab_size;
+  const int step = static_cast<int>(std::clamp<int64_t>(max_logits / vocab, 1, 256));
+  std::vector<const WantedRow*> with_head;
+  head_input_.resize(area(step, d));
+  head_output_.resize(area(step, vocab));
+  const auto final_norm = [&](int row, float* out) {
+    kernels::kernels().rms_norm(&batch.x[area(row, d)], weights_->final_norm.data(),
+                                static_cast<float>(config_.rms_norm_eps), d, out);
+  };
+  for (const WantedRow& wanted : batch.wanted) {
+    if (wanted.out.hidden) final_norm(wanted.row, wanted.out.hidden);
+    if (wanted.out.wants_head()) with_head.push_back(&wanted);
+  }
+  for (size_t first = 0; first < with_head.size(); first += static_cast<size_t>(step)) {
+    const int rows = static_cast<int>(std::min<size_t>(step, with_head.size() - first));
+    for (int r = 0; r < rows; ++r) final_norm(with_head[first + r]->row, &head_input_[area(r, d)]);
+    product(head_input_, rows, weights_->head, head_output_);
+    parallel_for(rows, [&](int64_t r) {
+      const OutputRequest& out = with_head[first + static_cast<size_t>(r)]->out;
+      const float* logits = &head_output_[area(static_cast<int>(r), vocab)];
+      if (out.logits) std::copy(logits, logits + vocab, out.logits);
+      if (!out.log_prob && !out.entropy) return;
+      float log_sum = 0, expected = 0;
+      kernels::kernels().log_sum_exp(logits, vocab, &log_sum, &expected);
+      if (out.log_prob) *out.log_prob = logits[out.target] - log_sum;
+      if (out.entropy) *out.entropy = log_sum - expected;
+    });
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// The public calls
+
+std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
+  if (options.page_size < 1 || options.page_size > 4096) {
+    fail("page size {} is outside 1..4096", options.page_size);
+  }
+  if (options.sinks < 0) fail("the number of sink tokens, {}, is negative", options.sinks);
+  if (options.window < 0) fail("the number of window tokens, {}, is negative", options.window);
+  const Precision cache = options.cache == Precision::automatic ? precision_ : options.cache;
+  const CacheLayout layout(config_, options,
+                           cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32);
+  const auto found = std::find(pool_block_bytes_.begin(), pool_block_bytes_.end(), layout.block_bytes);
+  const size_t index = static_cast<size_t>(found - pool_block_bytes_.begin());
+  if (found == pool_block_bytes_.end()) {
+    pool_block_bytes_.push_back(layout.block_bytes);
+    pools_.push_back(std::make_shared<BlockPool>(layout.block_bytes));
+  }
+  return std::make_unique<CpuSequence>(options, layout, pools_[index]);
+}
+
+void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
+  std::set<const Sequence*> seen;
+  std::vector<int> old_lengths;
+  int longest = 0;
+  for (const ExtendItem& item : items) {
+    CpuSequence& sequence = own(item.sequence);
+    if (!seen.insert(&sequence).second) fail("extend: a sequence occurs twice in one call");
+    for (int32_t token : item.tokens) check_token(token);
+    check_room(sequence, item.tokens.size());
+    for (const ExtendItem::Wanted& wanted : item.wanted) {
+      if (wanted.index >= item.tokens.size()) {
+        fail("extend: outputs wanted of position {} of {} tokens", wanted.index, item.tokens.size());
+      }
+      if (wanted.out.log_prob) check_token(wanted.out.target);
+    }
+    old_lengths.push_back(sequence.length());
+    longest = std::max(longest, sequence.length() + static_cast<int>(item.tokens.size()));
+  }
+  grow_rotary_table(longest);
+
+  size_t item = 0, done = 0;  // next token: items[item].tokens[done]
+  while (item < items.size()) {
+    Batch& batch = batch_;
+    batch.decode = false;
+    batch.segments.clear();
+    batch.tokens.clear();
+    batch.wanted.clear();
+    batch.costs.clear();
+    while (item < items.size() && batch.rows() < chunk_rows) {
+      const ExtendItem& current = items[item];
+      const size_t room = static_cast<size_t>(chunk_rows - batch.rows());
+      const size_t count = std::min(room, current.tokens.size() - done);
+      const int first_row = batch.rows();
+      CpuSequence& sequence = own(current.sequence);
+      if (count > 0) {
+        batch.segments.push_back({&sequence, first_row, static_cast<int>(count), sequence.length(), {}});
+        sequence.grow(static_cast<int>(count));
+        batch.tokens.insert(batch.tokens.end(), current.tokens.begin() + static_cast<long>(done),
+                            current.tokens.begin() + static_cast<long>(done + count));
+        for (const ExtendItem::Wanted& wanted : current.wanted) {
+          if (wanted.index >= done && wanted.index < done + count && wanted.out.wants_anything()) {
+            batch.wanted.push_back({first_row + static_cast<int>(wanted.index - done), wanted.out});
+          }
+        }
+      }
+      done += count;
+      if (done == current.tokens.size()) {
+        ++item;
+        done = 0;
+      }
+    }
+    if (batch.rows() > 0) forward(batch);
+    if (stop.stop_requested() && item < items.size()) {
+      for (size_t i = 0; i < items.size(); ++i) own(items[i].sequence).truncate(old_lengths[i]);
+      throw Cancelled();
+    }
+  }
+}
+
+void CpuModel::decode(std::span<DecodeItem> items) {
+  if (items.empty()) return;
+  std::set<const Sequence*> seen;
+  int longest = 0;
+  for (const DecodeItem& item : items) {
+    CpuSequence& sequence = own(item.sequence);
+    if (!seen.insert(&sequence).second) fail("decode: a sequence occurs twice in one call");
+    check_token(item.token);
+    if (item.out.log_prob) check_token(item.out.target);
+    check_room(sequence, 1);
+    const Action& a = item.action;
+    if (!(a.kappa > 0 && a.kappa <= 1 && a.rho > 0 && a.rho <= 1 && a.bits >= 2)) {
+      fail("decode: action kappa {}, rho {}, bits {} is out of range: shares lie in (0, 1], bits in 2..16",
+           a.kappa, a.rho, a.bits);
+    }
+    longest = std::max(longest, sequence.length() + 1);
+  }
+  grow_rotary_table(longest);
+
+  Batch& batch = batch_;
+  batch.decode = true;
+  batch.segments.clear();
+  batch.tokens.clear();
+  batch.wanted.clear();
+  batch.costs.clear();
+  for (const DecodeItem& item : items) {
+    CpuSequence& sequence = own(item.sequence);
+    const int row = batch.rows();
+    batch.segments.push_back({&sequence, row, 1, sequence.length(), item.action});
+    sequence.grow(1);
+    batch.tokens.push_back(item.token);
+    batch.costs.push_back(item.cost);
+    if (item.cost) *item.cost = {0.0, 0};
+    if (item.out.wants_anything()) batch.wanted.push_back({row, item.out});
+  }
+  forward(batch);
+}
+
+std::vector<std::unique_ptr<Sequence>> CpuModel::fork(const Sequence& parent, int n) {
+  const auto* sequence = dynamic_cast<const CpuSequence*>(&parent);
+  if (!sequence) fail("fork: the sequence was made by another model");
+  std::vector<std::unique_ptr<Sequence>> children;
+  children.reserve(static_cast<size_t>(std::max(n, 0)));
+  for (int i = 0; i < n; ++i) children.push_back(sequence->fork());
+  return children;
+}
+
+void CpuModel::truncate(Sequence& sequence, int length) {
+  if (length < 0 || length > sequence.length()) {
+    fail("truncate: length {} is outside 0..{}", length, sequence.length());
+  }
+  own(&sequence).truncate(length);
+}
+
+void CpuModel::embedding(int32_t token, std::span<float> out) const {
+  check_token(token);
+  const WeightView& w = weights_->embedding;
+  const std::byte* row = static_cast<const std::byte*>(w.data) +
+                         static_cast<int64_t>(token) * w.stride * kernels::size_of(w.type);
+  kernels::kernels().load(row, w.type, config_.hidden_size, out.data());
+}
+
+// ---------------------------------------------------------------------------------------------
+
+void CpuModel::grow_rotary_table(int positions) {
+  const int half = config_.head_dim / 2;
+  const int have = static_cast<int>(cos_.size()) / half;
+  if (positions <= have) return;
+  const int rows = std::min(std::max(positions, 2 * have), config_.max_position_embeddings);
+  cos_.resize(area(rows, half));
+  sin_.resize(area(rows, half));
+  for (int p = have; p < rows; ++p) {
+    for (int i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(p) * inverse_frequencies_[i];  // float32, as Hugging Face
+      cos_[area(p, half) + i] = std::cos(angle);
+      sin_[area(p, half) + i] = std::sin(angle);
+    }
+  }
+}
+
+CpuSequence& CpuModel::own(Sequence* sequence) const {
+  auto* cpu_sequence = dynamic_cast<CpuSequence*>(sequence);
+  if (!cpu_sequence || cpu_sequence->layout().layers != config_.num_layers ||
+      cpu_sequence->layout().dim != config_.head_dim ||
+      cpu_sequence->layout().kv_heads != config_.num_kv_heads) {
+    fail("the sequence was made by another model");
+  }
+  return *cpu_sequence;
+}
+
+void CpuModel::check_token(int32_t token) const {
+  if (token < 0 || token >= config_.vocab_size) {
+    fail("token {} is outside the model's vocabulary of {}: does the tokenizer belong to this model?", token,
+         config_.vocab_size);
+  }
+}
+
+void CpuModel::check_room(const CpuSequence& sequence, size_t count) const {
+  const size_t length = static_cast<size_t>(sequence.length()) + count;
+  if (length > static_cast<size_t>(config_.max_position_embeddings)) {
+    fail("{} tokens exceed the model's context of {} (max_position_embeddings in config.json): use a shorter "
+         "text",
+         length, config_.max_position_embeddings);
+  }
+}
+
+std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir, const ModelOptions& options) {
+  LlamaConfig config = load_config(dir);
+  return std::make_unique<CpuModel>(std::move(config), TensorStore::open_directory(dir), options);
+}
+
+}  // namespace sol

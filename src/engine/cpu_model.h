@@ -1,0 +1,68 @@
+// FrozenModel on the CPU: dense passes and batches through library products, single tokens through kernels
+// that skip what the action drops.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/batch.h"
+#include "engine/cpu_weights.h"
+#include "kernels/matmul.h"
+#include "sol/frozen_model.h"
+
+namespace sol {
+
+// One caller at a time: a pass uses all threads and the model's own working memory.
+class CpuModel final : public FrozenModel {
+ public:
+  CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& options);
+
+  const LlamaConfig& config() const override { return config_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  Precision precision() const override { return precision_; }
+  uint64_t parameter_count() const override { return weights_->parameters; }
+
+  std::unique_ptr<Sequence> create(const SequenceOptions& options) override;
+  void extend(std::span<ExtendItem> items, std::stop_token stop) override;
+  void decode(std::span<DecodeItem> items) override;
+  std::vector<std::unique_ptr<Sequence>> fork(const Sequence& parent, int n) override;
+  void truncate(Sequence& sequence, int length) override;
+  void embedding(int32_t token, std::span<float> out) const override;
+
+ private:
+  // The forward pass, in the order in which it happens.
+  void forward(Batch& batch);
+  void resize(Batch& batch) const;
+  void embed_tokens(Batch& batch) const;
+  void run_layer(int layer, Batch& batch) const;
+  void project_qkv(const CpuLayer& layer, Batch& batch) const;
+  void rotate(Batch& batch) const;
+  void write_cache(int layer, Batch& batch) const;
+  void run_mlp(const CpuLayer& layer, Batch& batch) const;
+  void gate_and_up(const CpuLayer& layer, Batch& batch) const;
+  void quantise(Batch& batch) const;
+  void count_weight_bytes(Batch& batch) const;
+  void write_outputs(Batch& batch);
+
+  void normalise(const std::vector<float>& weight, Batch& batch) const;
+  void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
+               std::vector<float>& y) const;
+  void grow_rotary_table(int positions);
+  CpuSequence& own(Sequence* sequence) const;
+  void check_token(int32_t token) const;
+  void check_room(const CpuSequence& sequence, size_t count) const;
+
+  LlamaConfig config_;
+  std::string fingerprint_;
+  Precision precision_ = Precision::f32;
+  kernels::MatmulMode mode_;
+  std::unique_ptr<CpuWeights> weights_;
+  std::vector<float> inverse_frequencies_;
+  std::vector<float> cos_, sin_;  // [position][head_dim / 2]
+  std::vector<std::shared_ptr<BlockPool>> pools_;
+  std::vector<int64_t> pool_block_bytes_;
+  Batch batch_;  // working memory, kept between passes
+  std::vector<float> head_input_, head_output_;
+};
+
+}  // namespace sol
