@@ -1,6 +1,7 @@
 // The arithmetic of the frozen model on plain pointers, one table of functions per instruction set.
 // reference.cpp is the readable definition; every other set must agree with it (tests/kernels).
-// All functions are single-threaded and work on the range they are given; the engine splits the work.
+// All functions are single-threaded and work on the range they are given; the engine splits the
+// work.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,9 @@
 namespace sol::kernels {
 
 enum class ElementType : uint8_t { f32, bf16 };
-inline int size_of(ElementType t) { return t == ElementType::f32 ? 4 : 2; }
+inline int size_of(ElementType t) {
+  return t == ElementType::f32 ? 4 : 2;
+}
 
 // A weight matrix with `in` inputs and `out` outputs: y = x · W.
 //   out_major: data[o * stride + i], as in the file; one output is one contiguous row.
@@ -46,14 +49,22 @@ struct Kernels {
 
   // y[o] for o in [out_begin, out_end) of y = x·W, W out_major, every input used.
   // Each y[o] is summed in an order that depends on `in` only, never on the range.
-  void (*matvec_out_major)(const WeightView& w, const float* x, int out_begin, int out_end, float* y);
+  void (*matvec_out_major)(const WeightView& w, const float* x, int out_begin, int out_end,
+                           float* y);
 
   // y[o] for o in [out_begin, out_end) of the sum over the listed channels c = channels[0..n) of
-  // x[c] * W[c][o], W in_major, summed in ascending list order; rows of channels that are not listed
-  // are never read. channels == nullptr means 0..in-1. Each y[o] is a plain chain of fused
+  // x[c] * W[c][o], W in_major, summed in ascending list order; rows of channels that are not
+  // listed are never read. channels == nullptr means 0..in-1. Each y[o] is a plain chain of fused
   // multiply-adds in list order, so dropping a channel equals multiplying it by zero, bit for bit.
-  void (*matvec_in_major)(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
-                          int out_end, float* y);
+  void (*matvec_in_major)(const WeightView& w, const float* x, const int* channels, int n,
+                          int out_begin, int out_end, float* y);
+
+  // The same for `rows` rows of x (x_stride apart) into rows of y, every channel used; each row's y
+  // is bit for bit what the functions above give, with the weights read once for several rows.
+  void (*matmul_out_major)(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                           int out_begin, int out_end, float* y, int64_t y_stride);
+  void (*matmul_in_major)(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                          int out_begin, int out_end, float* y, int64_t y_stride);
 
   // out = x / sqrt(mean(x²) + eps) * weight, over n elements (mean in float32).
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out);
@@ -68,7 +79,8 @@ struct Kernels {
   void (*add)(float* x, const float* y, int n);
 
   // Fake quantisation of one token's z[n] in place (paper, "Quantizer"): a = max(max|z|, 1e-8),
-  // s = a / (2^(bits-1) - 1), z = clamp(round_half_even(z / s)) * s, float32 division. bits >= 16: none.
+  // s = a / (2^(bits-1) - 1), z = clamp(round_half_even(z / s)) * s, float32 division. bits >= 16:
+  // none.
   void (*fake_quantise)(float* z, int n, int bits);
 
   // Stores n floats as the cache's or an operand's type (bf16: round to nearest even).
@@ -76,8 +88,8 @@ struct Kernels {
   // Loads n stored elements as floats.
   void (*load)(const void* x, ElementType type, int n, float* out);
 
-  // Page extrema from `count` stored keys of `dim` at `keys` (contiguous): minimum then maximum, each
-  // [dim], written in the same type (exact).
+  // Page extrema from `count` stored keys of `dim` at `keys` (contiguous): minimum then maximum,
+  // each [dim], written in the same type (exact).
   void (*page_extrema)(const void* keys, ElementType type, int count, int dim, void* minmax);
 
   // score[p] = Σ_d max(q_d,0)·max_d + min(q_d,0)·min_d for the `pages` consecutive extrema at
@@ -88,14 +100,15 @@ struct Kernels {
   // Attention of one query head over the tokens in `ranges` (ascending, disjoint): scores
   // q·k * scale, softmax, weighted sum of values. `scratch` holds one float per attended token.
   // Tokens outside the ranges are never read. The order of summation depends only on the ranges.
-  void (*attend)(const float* q, const CacheView& keys, const CacheView& values, const TokenRange* ranges,
-                 int range_count, float scale, float* scratch, float* out);
+  void (*attend)(const float* q, const CacheView& keys, const CacheView& values,
+                 const TokenRange* ranges, int range_count, float scale, float* scratch,
+                 float* out);
 
-  // Causal attention of `rows` consecutive positions first_position.. of `heads` query heads that share
-  // one key head, over all cached tokens 0..first_position + row (the rows' own keys are in the cache
-  // already). q and out: row r, head h at (r * row_stride + h * dim). `scratch`: at least
-  // attend_causal_scratch(rows, heads, first_position + rows, dim) floats. Each row's result does not depend
-  // on how positions were grouped into calls.
+  // Causal attention of `rows` consecutive positions first_position.. of `heads` query heads that
+  // share one key head, over all cached tokens 0..first_position + row (the rows' own keys are in
+  // the cache already). q and out: row r, head h at (r * row_stride + h * dim). `scratch`: at least
+  // attend_causal_scratch(rows, heads, first_position + rows, dim) floats. Each row's result does
+  // not depend on how positions were grouped into calls.
   void (*attend_causal)(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                         const CacheView& keys, const CacheView& values, float scale, float* scratch,
                         float* out);
@@ -103,14 +116,16 @@ struct Kernels {
   // log Σ exp(x) over n, and Σ p·x for the entropy: entropy = logsumexp - dot. Two results.
   void (*log_sum_exp)(const float* x, int n, float* log_sum_exp, float* expected_x);
 
-  // LayerNorm with bias (eps inside the root), exact-erf GELU in place, both for the policy network.
-  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n, float* out);
+  // LayerNorm with bias (eps inside the root), exact-erf GELU in place, both for the policy
+  // network.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n,
+                     float* out);
   void (*gelu)(float* x, int n);
 };
 
 int64_t attend_causal_scratch(int rows, int heads, int tokens, int dim);
 
-const Kernels& kernels();            // of current_isa()
+const Kernels& kernels();             // of current_isa()
 const Kernels& kernels_for(Isa isa);  // must be in supported_isas()
 
 }  // namespace sol::kernels

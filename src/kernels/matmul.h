@@ -5,14 +5,14 @@
 
 namespace sol::kernels {
 
-// library: oneDNN (AMX or AVX-512 for bf16, sgemm for f32) where it pays, our own kernels for few rows;
-// own: only our own kernels, one order of summation: row results do not depend on `rows` or threads.
-// The reference instruction set always uses its own products.
+// library: oneDNN (AMX or AVX-512 for bf16, sgemm for f32) where it pays, our own kernels for few
+// rows; own: only our own kernels, one order of summation: row results do not depend on `rows` or
+// threads. The reference instruction set always uses its own products.
 enum class MatmulMode { library, own };
 
-// y[r * y_stride + o] = Σ_i x[r * x_stride + i] * W(i, o) for r < rows. x and y float32. With bf16 weights
-// the library rounds x to bf16 as well, our own kernels do not.
-void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y, int64_t y_stride,
-            MatmulMode mode);
+// y[r * y_stride + o] = Σ_i x[r * x_stride + i] * W(i, o) for r < rows. x and y float32. With bf16
+// weights the library rounds x to bf16 as well, our own kernels do not.
+void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+            int64_t y_stride, MatmulMode mode);
 
 }  // namespace sol::kernels

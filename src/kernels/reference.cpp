@@ -1,0 +1,227 @@
+// The arithmetic's readable definition. Every other instruction set is tested against these
+// functions.
+#include <cassert>
+#include <limits>
+
+#include "kernels/reference_math.h"
+
+namespace sol::kernels::reference {
+namespace {
+
+void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
+  with_type(w.type, [&]<typename T>(const T*) {
+    const T* data = static_cast<const T*>(w.data);
+    for (int o = out_begin; o < out_end; ++o) y[o] = dot(x, data + o * w.stride, w.in);
+  });
+}
+
+void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
+                     int out_end, float* y) {
+  with_type(w.type, [&]<typename T>(const T*) {
+    const T* data = static_cast<const T*>(w.data);
+    std::fill(y + out_begin, y + out_end, 0.0f);
+    for (int k = 0; k < (channels ? n : w.in); ++k) {
+      const int c = channels ? channels[k] : k;
+      const T* row = data + c * w.stride;
+      for (int o = out_begin; o < out_end; ++o) y[o] = std::fma(x[c], to_float(row[o]), y[o]);
+    }
+  });
+}
+
+void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                      int out_begin, int out_end, float* y, int64_t y_stride) {
+  for (int r = 0; r < rows; ++r)
+    matvec_out_major(w, x + r * x_stride, out_begin, out_end, y + r * y_stride);
+}
+
+void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
+                     int out_end, float* y, int64_t y_stride) {
+  for (int r = 0; r < rows; ++r)
+    matvec_in_major(w, x + r * x_stride, nullptr, 0, out_begin, out_end, y + r * y_stride);
+}
+
+void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
+  const float mean_square = dot(x, x, n) / static_cast<float>(n);
+  const float factor = 1.0f / std::sqrt(mean_square + eps);
+  for (int i = 0; i < n; ++i) out[i] = x[i] * factor * weight[i];
+}
+
+void rotary(float* x, int heads, int dim, const float* cos, const float* sin) {
+  const int half = dim / 2;
+  for (int h = 0; h < heads; ++h) {
+    float* low = x + static_cast<int64_t>(h) * dim;
+    float* high = low + half;
+    for (int i = 0; i < half; ++i) {
+      const float a = low[i], b = high[i];
+      low[i] = a * cos[i] - b * sin[i];
+      high[i] = b * cos[i] + a * sin[i];
+    }
+  }
+}
+
+void silu_mul(const float* gate, const float* up, int n, float* out) {
+  for (int i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+}
+
+void add(float* x, const float* y, int n) {
+  for (int i = 0; i < n; ++i) x[i] += y[i];
+}
+
+void fake_quantise(float* z, int n, int bits) {
+  if (bits >= 16) return;
+  assert(bits >= 2);
+  float largest = 1e-8f;
+  for (int i = 0; i < n; ++i) largest = std::max(largest, std::fabs(z[i]));  // skips NaN
+  const float levels = static_cast<float>((1 << (bits - 1)) - 1);
+  const float step = largest / levels;
+  for (int i = 0; i < n; ++i) {
+    const float rounded = std::nearbyint(z[i] / step);  // half to even; NaN stays
+    z[i] = std::clamp(rounded, -levels, levels) * step;
+  }
+}
+
+void store(const float* x, int n, ElementType type, void* out) {
+  if (type == ElementType::f32)
+    std::copy(x, x + n, static_cast<float*>(out));
+  else
+    std::transform(x, x + n, static_cast<bf16*>(out), to_bf16);
+}
+
+void load(const void* x, ElementType type, int n, float* out) {
+  with_type(type, [&]<typename T>(const T*) {
+    for (int i = 0; i < n; ++i) out[i] = to_float(static_cast<const T*>(x)[i]);
+  });
+}
+
+void page_extrema(const void* keys, ElementType type, int count, int dim, void* minmax) {
+  with_type(type, [&]<typename T>(const T*) {
+    const T* key = static_cast<const T*>(keys);
+    T* low = static_cast<T*>(minmax);
+    T* high = low + dim;
+    for (int d = 0; d < dim; ++d) low[d] = high[d] = key[d];
+    for (int j = 1; j < count; ++j) {
+      key += dim;
+      for (int d = 0; d < dim; ++d) {
+        if (to_float(key[d]) < to_float(low[d])) low[d] = key[d];
+        if (to_float(key[d]) > to_float(high[d])) high[d] = key[d];
+      }
+    }
+  });
+}
+
+void page_scores(const float* q, const void* minmax, ElementType type, int pages, int dim,
+                 float* score) {
+  with_type(type, [&]<typename T>(const T*) {
+    const T* low = static_cast<const T*>(minmax);
+    for (int p = 0; p < pages; ++p, low += static_cast<int64_t>(2) * dim) {
+      const T* high = low + dim;
+      float lane[kLanes] = {};
+      for (int d = 0; d < dim; ++d) {
+        float& sum = lane[d % kLanes];
+        sum = std::fma(q[d], q[d] > 0 ? to_float(high[d]) : to_float(low[d]), sum);
+      }
+      score[p] = fold(lane);
+    }
+  });
+}
+
+template <typename T>
+void attend_typed(const float* q, const CacheView& keys, const CacheView& values,
+                  const TokenRange* ranges, int range_count, float scale, float* scratch,
+                  float* out, const T* type) {
+  int n = 0;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int r = 0; r < range_count; ++r) {
+    for (int j = ranges[r].begin; j < ranges[r].end; ++j) {
+      scratch[n] = dot(q, cached_token(keys, j, type), keys.dim) * scale;
+      largest = std::max(largest, scratch[n++]);
+    }
+  }
+  for (int i = 0; i < n; ++i) scratch[i] = std::exp(scratch[i] - largest);
+  const float factor = 1.0f / sum(scratch, n);
+
+  std::fill(out, out + values.dim, 0.0f);
+  const float* weight = scratch;
+  for (int r = 0; r < range_count; ++r) {
+    for (int j = ranges[r].begin; j < ranges[r].end; ++j, ++weight) {
+      const T* value = cached_token(values, j, type);
+      for (int d = 0; d < values.dim; ++d) out[d] = std::fma(*weight, to_float(value[d]), out[d]);
+    }
+  }
+  for (int d = 0; d < values.dim; ++d) out[d] *= factor;
+}
+
+void attend(const float* q, const CacheView& keys, const CacheView& values,
+            const TokenRange* ranges, int range_count, float scale, float* scratch, float* out) {
+  with_type(keys.type, [&](auto* type) {
+    attend_typed(q, keys, values, ranges, range_count, scale, scratch, out, type);
+  });
+}
+
+void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
+                   const CacheView& keys, const CacheView& values, float scale, float* scratch,
+                   float* out) {
+  for (int r = 0; r < rows; ++r) {
+    const TokenRange seen{0, first_position + r + 1};
+    for (int h = 0; h < heads; ++h) {
+      const int64_t at = r * row_stride + static_cast<int64_t>(h) * keys.dim;
+      attend(q + at, keys, values, &seen, 1, scale, scratch, out + at);
+    }
+  }
+}
+
+void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x) {
+  const float largest = *std::max_element(x, x + n);
+  double total = 0, weighted = 0;
+  for (int i = 0; i < n; ++i) {
+    const double shifted = static_cast<double>(x[i]) - largest;
+    const double weight = std::exp(shifted);
+    total += weight;
+    if (weight != 0) weighted += weight * shifted;  // an excluded token (-inf) adds nothing
+  }
+  *log_sum_exp = static_cast<float>(largest + std::log(total));
+  *expected_x = static_cast<float>(largest + weighted / total);
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n,
+                float* out) {
+  const float mean = sum(x, n) / static_cast<float>(n);
+  float lane[kLanes] = {};
+  for (int i = 0; i < n; ++i) {
+    const float centred = x[i] - mean;
+    lane[i % kLanes] = std::fma(centred, centred, lane[i % kLanes]);
+  }
+  const float factor = 1.0f / std::sqrt(fold(lane) / static_cast<float>(n) + eps);
+  for (int i = 0; i < n; ++i) out[i] = std::fma((x[i] - mean) * factor, weight[i], bias[i]);
+}
+
+void gelu(float* x, int n) {
+  constexpr float kInverseRoot2 = 0.70710678118654752f;
+  for (int i = 0; i < n; ++i) x[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * kInverseRoot2));
+}
+
+}  // namespace
+
+const Kernels table = {
+    .isa = Isa::reference,
+    .matvec_out_major = matvec_out_major,
+    .matvec_in_major = matvec_in_major,
+    .matmul_out_major = matmul_out_major,
+    .matmul_in_major = matmul_in_major,
+    .rms_norm = rms_norm,
+    .rotary = rotary,
+    .silu_mul = silu_mul,
+    .add = add,
+    .fake_quantise = fake_quantise,
+    .store = store,
+    .load = load,
+    .page_extrema = page_extrema,
+    .page_scores = page_scores,
+    .attend = attend,
+    .attend_causal = attend_causal,
+    .log_sum_exp = log_sum_exp,
+    .layer_norm = layer_norm,
+    .gelu = gelu,
+};
+
+}  // namespace sol::kernels::reference

@@ -1,0 +1,54 @@
+// Small helpers of the readable reference: element access and the one order of summation.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "kernels/kernels.h"
+
+namespace sol::kernels::reference {
+
+// Every dot product and every sum of this program is taken in 16 interleaved lanes (element i goes
+// to lane i % 16, fused), which are then folded pairwise: l with l+8, l+4, l+2, l+1. It is the
+// order that a 512-bit vector takes, so that all instruction sets can agree bit for bit.
+inline constexpr int kLanes = 16;
+
+inline float fold(float (&lane)[kLanes]) {
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+  return lane[0];
+}
+
+template <typename T>
+float dot(const float* x, const T* y, int n) {
+  float lane[kLanes] = {};
+  for (int i = 0; i < n; ++i) lane[i % kLanes] = std::fma(x[i], to_float(y[i]), lane[i % kLanes]);
+  return fold(lane);
+}
+
+inline float sum(const float* x, int n) {
+  float lane[kLanes] = {};
+  for (int i = 0; i < n; ++i) lane[i % kLanes] += x[i];
+  return fold(lane);
+}
+
+// Calls body with a typed null pointer, so that one generic lambda serves both element types.
+template <typename Body>
+void with_type(ElementType type, const Body& body) {
+  if (type == ElementType::f32)
+    body(static_cast<const float*>(nullptr));
+  else
+    body(static_cast<const bf16*>(nullptr));
+}
+
+template <typename T>
+const T* cached_token(const CacheView& cache, int token, const T*) {
+  const std::byte* block = cache.blocks[token / cache.block_tokens] + cache.offset;
+  return reinterpret_cast<const T*>(block) +
+         static_cast<int64_t>(token % cache.block_tokens) * cache.dim;
+}
+
+extern const Kernels table;
+
+}  // namespace sol::kernels::reference
