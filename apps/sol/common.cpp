@@ -1,0 +1,187 @@
+#include "common.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "base/fail.h"
+#include "base/threads.h"
+
+namespace sol::app {
+namespace fs = std::filesystem;
+
+fs::path default_model_dir() {
+  std::error_code code;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", code);
+  std::vector<fs::path> candidates;
+  if (!code) {
+    const fs::path folder = executable.parent_path();
+    candidates.push_back((folder / "../models/default").lexically_normal());
+    candidates.push_back((folder / "../share/sol/models/default").lexically_normal());
+  }
+  candidates.push_back(fs::path(SOL_SOURCE_DIR) / "models/default");
+  std::string tried;
+  for (const fs::path& candidate : candidates) {
+    if (fs::exists(candidate / "config.json", code)) return candidate;
+    tried += "\n  " + candidate.string();
+  }
+  fail("the embedded model was not found; name a model directory with -m. Tried:{}", tried);
+}
+
+void add_model_option(CLI::App& command, fs::path& model) {
+  command
+      .add_option("-m,--model", model, "Hugging Face model directory (default: the embedded model)")
+      ->type_name("DIR");
+}
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
+  add_model_option(command, flags.model);
+  command.add_option("--threads", flags.threads, "Threads; 0 for as many as the process may use")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--precision", flags.precision,
+          "Type of products and cache: auto (bf16 where the processor multiplies it), f32, bf16")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+      ->capture_default_str();
+  command.add_flag("--deterministic", flags.deterministic,
+                   "Bit-identical results for every batch size and thread count (slower)");
+  command.add_option("--seed", flags.seed, "Seed of every random draw")->capture_default_str();
+}
+
+std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
+  static const std::map<std::string, Precision> precisions{
+      {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};
+  set_thread_count(flags.threads);
+  ModelOptions options;
+  options.precision = precisions.at(flags.precision);
+  options.deterministic = flags.deterministic;
+  return load_model(flags.model_dir(), options);
+}
+
+void write_output(std::string_view text) {
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written) return;
+  const int reason = errno;
+  if (reason == EPIPE) throw OutputClosed();
+  fail("cannot write to standard output: {}", std::strerror(reason));
+}
+
+bool is_terminal(std::FILE* stream) {
+  return isatty(fileno(stream)) == 1;
+}
+
+std::string read_standard_input() {
+  std::string text;
+  char buffer[1 << 16];
+  size_t got;
+  while ((got = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0) text.append(buffer, got);
+  if (std::ferror(stdin)) fail("cannot read standard input: {}", std::strerror(errno));
+  return text;
+}
+
+ProgressLine::ProgressLine(double interval)
+    : terminal_(is_terminal(stderr)), interval_(terminal_ ? 0.1 : interval) {}
+
+void ProgressLine::update(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < interval_) {
+    pending_ = text;
+    return;
+  }
+  last_ = now;
+  pending_.clear();
+  draw(text);
+}
+
+void ProgressLine::draw(const std::string& text) {
+  if (!terminal_) {
+    std::fprintf(stderr, "%s\n", text.c_str());
+    return;
+  }
+  winsize size{};
+  size_t width =
+      ioctl(fileno(stderr), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  // A line that wraps cannot be written over. Cut before a character, not inside one.
+  size_t end = 0, columns = 0;
+  while (end < text.size() && columns + 1 < width) {
+    do {
+      ++end;
+    } while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u);
+    ++columns;
+  }
+  std::fprintf(stderr, "\r%.*s\x1b[K", static_cast<int>(end), text.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void ProgressLine::finish() {
+  if (!pending_.empty()) draw(pending_);
+  pending_.clear();
+  if (drawn_) std::fputc('\n', stderr);
+  drawn_ = false;
+  last_ = {};
+}
+
+std::string format_duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  const auto s = static_cast<long long>(std::llround(seconds));
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
+}
+
+namespace {
+
+// A handler may only do what is safe at any moment, which request_stop() is not: it wakes a thread
+// through a pipe, and that thread requests the stop.
+int signal_pipe[2] = {-1, -1};
+volatile std::sig_atomic_t signalled = 0;
+
+void on_signal(int number) {
+  if (signalled) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+    return;
+  }
+  signalled = 1;
+  const int saved = errno;
+  const char byte = 0;
+  [[maybe_unused]] const auto ignored = write(signal_pipe[1], &byte, 1);
+  errno = saved;
+}
+
+}  // namespace
+
+std::stop_token interrupt_token() {
+  // Never destroyed: the waiting thread outlives main's statics.
+  static std::stop_source* const source = [] {
+    auto* made = new std::stop_source;
+    if (pipe(signal_pipe) != 0) fail("cannot create a pipe: {}", std::strerror(errno));
+    std::thread([made] {
+      char byte;
+      ssize_t got;
+      while ((got = read(signal_pipe[0], &byte, 1)) < 0 && errno == EINTR) {
+      }
+      if (got == 1) made->request_stop();
+    }).detach();
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    return made;
+  }();
+  return source->get_token();
+}
+
+}  // namespace sol::app
