@@ -23,7 +23,7 @@ struct TensorView {
   std::string name;
   DType type = DType::f32;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // row-major, little-endian
+  std::span<const std::byte> bytes;  // row-major, little-endian, aligned to the element size
 
   int64_t count() const;                 // number of elements
   std::vector<float> to_floats() const;  // F32, F16, BF16 and F64 only, else Error
@@ -48,8 +48,10 @@ class TensorStore {
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
  private:
-  void add_file(const std::filesystem::path& path);
+  std::vector<std::string> add_file(
+      const std::filesystem::path& path);  // returns its tensors' names
   std::vector<std::shared_ptr<MappedFile>> mapped_;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> copies_;  // of tensors that lie unaligned
   std::vector<std::filesystem::path> files_;
   std::map<std::string, TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
