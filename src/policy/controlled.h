@@ -17,7 +17,7 @@ struct StepRecord {
   int previous_action = -1;
   int action = -1;  // executed
   bool effective = true;
-  float log_prob = 0.0f;       // of the chosen action
+  float log_prob = 0.0f;         // of the chosen action
   std::vector<float> hidden;     // h_{t-1}; filled when the policy needs it
   std::vector<float> embedding;  // e(x_t); likewise
 };
@@ -28,25 +28,27 @@ struct Controlled {
   const Policy* policy = nullptr;
   std::unique_ptr<PolicyState> state;
   Episode episode;
-  std::vector<float> hidden;           // h_{t-1} [d]: set by whoever ran the dense prefix
-  std::vector<float> earlier_hidden;   // h_{t-2}, kept when the policy needs drift
-  float entropy = -1;                  // of the previous step's logits, nats, when the policy needs it
+  std::vector<float> hidden;          // h_{t-1} [d]: set by whoever ran the dense prefix
+  std::vector<float> earlier_hidden;  // h_{t-2}, kept when the policy needs drift
+  float entropy = -1;  // of the previous step's logits, nats, when the policy needs it
 };
 
 struct ControlledStep {
   Controlled* controlled = nullptr;
-  int32_t token = -1;           // x_t
-  OutputRequest out;            // `hidden` is filled in addition to the controlled sequence's own copy
-  StepCost* cost = nullptr;     // may be null
-  StepRecord* record = nullptr; // may be null
+  int32_t token = -1;        // x_t
+  OutputRequest out;         // `hidden` is filled in addition to the controlled sequence's own copy
+  StepCost* cost = nullptr;  // may be null
+  StepRecord* record = nullptr;  // may be null
 };
 
 struct StepTimes {
   double policy_seconds = 0, model_seconds = 0;
 };
 
-// One decode step of every sequence: observe, choose (batched per policy), record in the episode, execute,
-// keep h_t for the next step. `times` accumulates when given.
+// One decode step of every sequence: observe, choose (batched per policy), record in the episode,
+// execute, keep h_t for the next step. `times` accumulates when given. The caller begins a new
+// episode and state where one is finished. Throws what the policies and FrozenModel::decode throw;
+// the episodes and states of these steps are of no use then.
 void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times = nullptr);
 
 }  // namespace sol

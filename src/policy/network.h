@@ -1,5 +1,5 @@
-// The policy network's inference: a small causal transformer over an episode's steps (DESIGN, "Policy
-// network"; names and shapes follow the reference's state_dict).
+// The policy network's inference: a small causal transformer over an episode's steps (DESIGN,
+// "Policy network"; names and shapes follow the reference's state_dict).
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "kernels/matmul.h"
 #include "sol/policy.h"
 
 namespace sol {
 
 struct PolicyNetworkShape {
-  int hidden_size = 0;     // of the frozen model: h and e(x)
-  int actions = 0;         // A
+  int hidden_size = 0;  // of the frozen model: h and e(x)
+  int actions = 0;      // A
   int d_model = 512;
   int heads = 4;
   int layers = 1;
   double mlp_ratio = 4.0;
   int action_dim = 32;
-  int max_length = 1024;   // learned positions, at least the horizon
+  int max_length = 1024;  // learned positions, at least the horizon
   bool operator==(const PolicyNetworkShape&) const = default;
 };
 
@@ -32,8 +33,12 @@ struct Parameter {
 };
 using Parameters = std::map<std::string, Parameter>;
 
+// Throws Error naming the field that is not positive, beyond reason or does not divide as it must.
+void check_policy_network_shape(const PolicyNetworkShape& shape);
+
 // All parameters' names and shapes for a network, value head included.
-std::map<std::string, std::vector<int64_t>> policy_parameter_shapes(const PolicyNetworkShape& shape);
+std::map<std::string, std::vector<int64_t>> policy_parameter_shapes(
+    const PolicyNetworkShape& shape);
 
 class PolicyNetwork {
  public:
@@ -57,16 +62,20 @@ class PolicyNetwork {
     const float* hidden;     // [hidden_size]
     const float* embedding;  // [hidden_size]
     Features features;
-    int previous_action;     // -1: start symbol
-    float* logits;           // out [actions], before division by any temperature
+    int previous_action;  // -1: start symbol
+    float* logits;        // out [actions], before division by any temperature
   };
-  // One step of every input's episode, batched on all threads. Throws Error when an episode outgrows
-  // max_length.
-  void step(std::span<const Input> inputs) const;
+  // One step of every input's episode, batched on all threads; a state may occur once only. With
+  // MatmulMode::own an input's logits do not depend on the batch or the threads, bit for bit.
+  // Throws Error when an episode outgrows max_length (nothing has changed then).
+  void step(std::span<const Input> inputs,
+            kernels::MatmulMode mode = kernels::MatmulMode::library) const;
 
  private:
+  struct Weights;  // the parameters, arranged for step()
   PolicyNetworkShape shape_;
   Parameters parameters_;
+  std::unique_ptr<const Weights> weights_;
 };
 
 }  // namespace sol

@@ -9,9 +9,9 @@
 
 namespace sol {
 
-// Mixes the two levels around the target on each axis so that the average is met over both sequences
-// i and steps t, deterministically from (i, t) only, axes decorrelated by different multipliers; a
-// single sequence uses error diffusion over t (DESIGN, "Fixed baseline").
+// Mixes the two levels around the target on each axis so that the average is met over both
+// sequences i and steps t, deterministically from (i, t) only, axes decorrelated by different
+// multipliers; a single sequence uses error diffusion over t (DESIGN, "Fixed baseline").
 std::unique_ptr<Policy> make_fixed_policy(ActionSpace space);
 
 // One action, always ("--fixed k050-s070-q8"); its space has just that action and the dense one.
@@ -24,19 +24,27 @@ std::unique_ptr<Policy> make_random_uniform_policy(ActionSpace space, uint64_t s
 std::unique_ptr<Policy> make_random_matched_policy(ActionSpace space, uint64_t seed);
 
 // Plays recorded schedules: schedules[rollout][t] are action indices.
-std::unique_ptr<Policy> make_replay_policy(ActionSpace space, std::vector<std::vector<int>> schedules);
+std::unique_ptr<Policy> make_replay_policy(ActionSpace space,
+                                           std::vector<std::vector<int>> schedules);
 
-// The policy network; greedy with temperature 0, else sampled at `temperature`, each draw keyed by
-// (seed, id.sequence, id.rollout, step).
-std::unique_ptr<Policy> make_learned_policy(ActionSpace space, std::shared_ptr<const PolicyNetwork> network,
-                                            double temperature = 0.0, uint64_t seed = 0);
+// The policy network; greedy with temperature 0 (ties to the lower index), else sampled from
+// softmax(logits / temperature), each draw keyed by (seed, id.sequence, id.rollout, step counted
+// over the sequence's episodes). `deterministic` uses our own products only (see
+// PolicyNetwork::step). Throws Error when the network has another number of actions than the space,
+// or for a negative temperature.
+std::unique_ptr<Policy> make_learned_policy(ActionSpace space,
+                                            std::shared_ptr<const PolicyNetwork> network,
+                                            double temperature = 0.0, uint64_t seed = 0,
+                                            bool deterministic = false);
 
-// The two neighbouring levels around a target: share `p_high` of steps at index `high` (float32, as the
-// reference's mix; golden/sol/heuristics.json "mix").
+// The two neighbouring levels around a target: share `p_high` of the steps at index `high`, the
+// others at `low`, averages to the target; both are the same level when the target lies on one or
+// outside all. Levels are float32, the share is formed in double, as in the reference
+// (golden/sol/mix.json).
 struct LevelMix {
   int low, high;
-  float p_high;
+  double p_high;
 };
-LevelMix mix_for_target(const std::vector<float>& levels, float target);
+LevelMix mix_for_target(const std::vector<float>& levels, double target);
 
 }  // namespace sol

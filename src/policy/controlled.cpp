@@ -1,0 +1,172 @@
+#include "policy/controlled.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "base/fail.h"
+
+namespace sol {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// (1 - cos) / 2, in [0, 1]; ½ where a vector is zero (no direction, cos counted as 0).
+float drift_between(const std::vector<float>& a, const std::vector<float>& b) {
+  double dot = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    dot += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    aa += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+    bb += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  const double cosine = aa > 0 && bb > 0 ? dot / std::sqrt(aa * bb) : 0.0;
+  return static_cast<float>((1.0 - std::clamp(cosine, -1.0, 1.0)) / 2.0);
+}
+
+// Embeddings of the distinct tokens of a batch: rollouts of one input share theirs.
+class Embeddings {
+ public:
+  explicit Embeddings(const FrozenModel& model) : model_(model) {}
+
+  const float* of(int32_t token) {
+    auto [entry, added] = values_.try_emplace(token);
+    if (added) {
+      entry->second.resize(static_cast<size_t>(model_.config().hidden_size));
+      model_.embedding(token, entry->second);
+    }
+    return entry->second.data();
+  }
+
+ private:
+  const FrozenModel& model_;
+  std::map<int32_t, std::vector<float>> values_;
+};
+
+Observation observe(const ControlledStep& step, Embeddings& embeddings, size_t hidden_size) {
+  const Controlled& sequence = *step.controlled;
+  const Policy::Needs needs = sequence.policy->needs();
+  const int key_count = sequence.sequence->length() + 1;
+  if ((needs.hidden || needs.drift) && sequence.hidden.size() != hidden_size)
+    fail(
+        "policy \"{}\" needs the hidden state of the previous position ({} values), got {}; ask "
+        "for it in the dense pass",
+        sequence.policy->name(), hidden_size, sequence.hidden.size());
+
+  Observation seen;
+  if (needs.hidden) seen.hidden = sequence.hidden.data();
+  if (needs.embedding) seen.embedding = embeddings.of(step.token);
+  if (needs.entropy) seen.previous_entropy = sequence.entropy;
+  if (needs.drift && sequence.earlier_hidden.size() == hidden_size)
+    seen.drift = drift_between(sequence.hidden, sequence.earlier_hidden);
+  seen.token = step.token;
+  seen.features = sequence.episode.features(key_count);
+  seen.previous_action = sequence.episode.previous_action();
+  seen.step = sequence.episode.steps() + 1;
+  seen.key_count = key_count;
+  seen.effective = sequence.episode.effective(key_count);
+  return seen;
+}
+
+// Chooses every step's action, batched per policy.
+std::vector<PolicyStep> choose(std::span<ControlledStep> steps,
+                               const std::vector<Observation>& observations) {
+  // Grouped by policy in order of first appearance, so that the result does not depend on
+  // addresses.
+  std::vector<const Policy*> policies;
+  for (const ControlledStep& step : steps)
+    if (std::find(policies.begin(), policies.end(), step.controlled->policy) == policies.end())
+      policies.push_back(step.controlled->policy);
+
+  std::vector<PolicyStep> chosen(steps.size());
+  std::vector<PolicyStep> group;
+  std::vector<size_t> members;
+  for (const Policy* policy : policies) {
+    group.clear();
+    members.clear();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].controlled->policy != policy) continue;
+      group.push_back({steps[i].controlled->state.get(), &observations[i]});
+      members.push_back(i);
+    }
+    policy->next(group);
+    for (size_t i = 0; i < group.size(); ++i) chosen[members[i]] = group[i];
+  }
+  return chosen;
+}
+
+void fill_record(StepRecord& record, const Observation& seen, const PolicyStep& chosen,
+                 int executed, size_t hidden_size) {
+  record.features = seen.features;
+  record.previous_action = seen.previous_action;
+  record.action = executed;
+  record.effective = seen.effective;
+  record.log_prob = chosen.log_prob;
+  const auto copy = [&](const float* from, std::vector<float>& to) {
+    from ? to.assign(from, from + hidden_size) : to.clear();
+  };
+  copy(seen.hidden, record.hidden);
+  copy(seen.embedding, record.embedding);
+}
+
+// What the engine is asked for: the caller's outputs, plus what the policy observes at the next
+// step.
+OutputRequest outputs(ControlledStep& step, size_t hidden_size) {
+  Controlled& sequence = *step.controlled;
+  const Policy::Needs needs = sequence.policy->needs();
+  OutputRequest out = step.out;
+  if (needs.drift) sequence.earlier_hidden = sequence.hidden;
+  if (needs.hidden || needs.drift || out.hidden) {
+    sequence.hidden.resize(hidden_size);
+    out.hidden = sequence.hidden.data();
+  }
+  if (needs.entropy) out.entropy = &sequence.entropy;
+  return out;
+}
+
+void copy_to_caller(const ControlledStep& step) {
+  const Controlled& sequence = *step.controlled;
+  if (step.out.hidden) std::copy(sequence.hidden.begin(), sequence.hidden.end(), step.out.hidden);
+  if (step.out.entropy && sequence.policy->needs().entropy) *step.out.entropy = sequence.entropy;
+}
+
+}  // namespace
+
+void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times) {
+  const auto hidden_size = static_cast<size_t>(model.config().hidden_size);
+  const Clock::time_point start = Clock::now();
+
+  std::vector<Observation> observations;
+  Embeddings embeddings(model);
+  observations.reserve(steps.size());
+  for (const ControlledStep& step : steps) {
+    assert(!step.controlled->episode.finished() && "the caller begins a new episode");
+    assert(step.controlled->episode.space() == step.controlled->policy->space());
+    observations.push_back(observe(step, embeddings, hidden_size));
+  }
+  const std::vector<PolicyStep> chosen = choose(steps, observations);
+
+  std::vector<DecodeItem> items;
+  items.reserve(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    ControlledStep& step = steps[i];
+    Episode& episode = step.controlled->episode;
+    const int executed = episode.record(chosen[i].action, observations[i].key_count);
+    if (step.record) fill_record(*step.record, observations[i], chosen[i], executed, hidden_size);
+    items.push_back({step.controlled->sequence.get(), step.token, episode.space().action(executed),
+                     outputs(step, hidden_size), step.cost});
+  }
+  const Clock::time_point decided = Clock::now();
+  if (times) times->policy_seconds += std::chrono::duration<double>(decided - start).count();
+
+  model.decode(items);
+  for (const ControlledStep& step : steps) copy_to_caller(step);
+  if (times) times->model_seconds += seconds_since(decided);
+}
+
+}  // namespace sol

@@ -1,0 +1,112 @@
+// The fixed baseline (DESIGN, "Fixed baseline"): what a user without a controller would do to meet
+// a budget that lies between two levels.
+#include <array>
+#include <cmath>
+
+#include "policy/axis.h"
+#include "policy/policies.h"
+
+namespace sol {
+namespace {
+
+// Fractions of irrational numbers times 2^64. A point (i, t) is high where
+// frac(½ + i·sequence + t·step) < p: a Kronecker sequence, evenly spread over i, over t and over
+// both. Chosen among roots of primes and powers of the plastic-like constant g (g⁴ = g + 1) for the
+// smallest errors of the averages and of the axes' joint shares over 64..112 sequences and 4..64
+// steps.
+struct Multipliers {
+  uint64_t sequence, step;
+};
+constexpr std::array<Multipliers, 3> multipliers{{
+    {0xa54ff53a5f1d36f1, 0xabc98388fb8fac02},  // √7, g⁻²
+    {0x9159015a3070dd17, 0x629a292a367cd507},  // √31, √29
+    {0x510e527fade682d1, 0xbb67ae8584caa73b},  // √11, √3
+}};
+
+// In 64-bit integers, so that every machine and every size of i gives the same schedule.
+double point(size_t axis, uint64_t sequence, uint64_t step) {
+  const uint64_t fraction =
+      (uint64_t{1} << 63) + sequence * multipliers[axis].sequence + step * multipliers[axis].step;
+  return static_cast<double>(fraction >> 11) * 0x1p-53;
+}
+
+struct FixedState : PolicyState {
+  std::array<LevelMix, 3> mixes;
+  EpisodeId id;
+  uint64_t first_step = 0;       // steps of this sequence's earlier episodes
+  std::array<double, 3> owed{};  // single: share of high steps still due, per axis
+  uint64_t diffused = 0;         // single: effective steps taken
+};
+
+// Error diffusion whose threshold moves (as in digital halftoning), so that axes with equal shares
+// do not move in step. With thresholds in (0, 1) what is owed stays in (-1, 1): the sum over any
+// run of first steps is within one level step of its target.
+std::array<int, 3> diffuse(FixedState& state) {
+  std::array<int, 3> levels{};
+  ++state.diffused;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const LevelMix& mix = state.mixes[axis];
+    const double due = state.owed[axis] + mix.p_high;
+    const double threshold = 0.25 + 0.5 * point(axis, 0, state.diffused);
+    const bool high = mix.p_high >= 1.0 || (mix.p_high > 0.0 && due >= threshold);
+    state.owed[axis] = due - (high ? 1.0 : 0.0);
+    levels[axis] = high ? mix.high : mix.low;
+  }
+  return levels;
+}
+
+class FixedPolicy final : public Policy {
+ public:
+  explicit FixedPolicy(ActionSpace space) : space_(std::move(space)) {}
+
+  std::string name() const override { return "fixed"; }
+  const ActionSpace& space() const override { return space_; }
+
+  std::unique_ptr<PolicyState> begin(const Budget& budget, int horizon,
+                                     const EpisodeId& id) const override {
+    auto state = std::make_unique<FixedState>();
+    for (const Axis axis : all_axes)
+      state->mixes[static_cast<size_t>(axis)] = mix_for_target(
+          space_.levels(axis), static_cast<double>(value(space_.clamp_off_axes(budget), axis)));
+    state->id = id;
+    state->first_step = id.episode * static_cast<uint64_t>(horizon);
+    // What earlier episodes left owed carries over; replaying them keeps this a function of the id.
+    if (id.single)
+      for (uint64_t step = 0; step < state->first_step; ++step) diffuse(*state);
+    return state;
+  }
+
+  void next(std::span<PolicyStep> steps) const override {
+    for (PolicyStep& step : steps) {
+      auto& state = static_cast<FixedState&>(*step.state);
+      step.action = choose(state, *step.observation);
+      step.log_prob = 0.0f;
+    }
+  }
+
+ private:
+  int choose(FixedState& state, const Observation& seen) const {
+    if (!seen.effective) return space_.dense_index();  // does not count, so nothing is paid back
+    std::array<int, 3> levels{};
+    if (state.id.single) {
+      levels = diffuse(state);
+    } else {
+      const uint64_t t = state.first_step + static_cast<uint64_t>(seen.step);
+      for (size_t axis = 0; axis < 3; ++axis) {
+        const LevelMix& mix = state.mixes[axis];
+        levels[axis] = point(axis, state.id.sequence, t) < mix.p_high ? mix.high : mix.low;
+      }
+    }
+    return space_.index(levels[0], levels[1], levels[2]);
+  }
+
+  ActionSpace space_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_fixed_policy(ActionSpace space) {
+  return std::make_unique<FixedPolicy>(std::move(space));
+}
+
+}  // namespace sol

@@ -1,0 +1,57 @@
+// The policy network's parameters as step() reads them, and its fixed widths.
+#pragma once
+
+#include <vector>
+
+#include "kernels/matmul.h"
+#include "policy/network.h"
+
+namespace sol {
+
+inline constexpr int scalar_width = 64;  // of the features' embedding
+inline constexpr int budget_width = 32;  // of the budget head's hidden layer
+
+inline int mlp_width(const PolicyNetworkShape& shape) {
+  return static_cast<int>(shape.mlp_ratio * shape.d_model);
+}
+// concat(h, e(x), features, previous action).
+inline int observation_width(const PolicyNetworkShape& shape) {
+  return 2 * shape.hidden_size + scalar_width + shape.action_dim;
+}
+
+// Throws Error naming the parameter that is missing, superfluous, misshapen or not finite.
+void check_parameters(const PolicyNetworkShape& shape, const Parameters& parameters);
+
+// y = x Wᵀ + b; `bias` may be null.
+struct LinearView {
+  kernels::WeightView weight;
+  const float* bias = nullptr;
+};
+
+struct NormView {
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+};
+
+// Views of the parameters where their layout will do, copies where one product can do the work of
+// several.
+struct PolicyNetwork::Weights {
+  Weights(const PolicyNetworkShape& shape, const Parameters& parameters);
+
+  struct Block {
+    NormView norm1, norm2;
+    std::vector<float> qkv_values;  // queries, keys and values: [3 d_model][d_model]
+    LinearView qkv, output, up, down;
+  };
+
+  const float* action_embedding;  // [actions + 1][action_dim]; the last row is the start symbol
+  const float* position;          // [max_length][d_model]
+  LinearView scalar, observation, budget;
+  NormView scalar_norm, final_norm;
+  std::vector<Block> blocks;
+  // Action logits and budget head as one product over concat(x, budget): [actions][d_model + 32].
+  std::vector<float> head_values, head_bias;
+  LinearView head;
+};
+
+}  // namespace sol
