@@ -56,6 +56,21 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--seed", flags.seed, "Seed of every random draw")->capture_default_str();
 }
 
+void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
+  command.add_option("--page-size", flags.options.page_size, "Keys per page")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--sinks", flags.options.sinks, "First keys, always attended to")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--window", flags.options.window, "Last keys, always attended to")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_flag(
+      "--no-sinks", flags.no_sinks,
+      "As the authors' code: force neither sinks nor window, keep every page that ties");
+}
+
 std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
   static const std::map<std::string, Precision> precisions{
       {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};

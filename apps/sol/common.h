@@ -50,6 +50,19 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // Sets the number of threads, then loads the model that the flags name.
 std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags);
 
+// --page-size, --sinks, --window, --no-sinks: how kappa selects pages.
+struct SequenceFlags {
+  SequenceOptions options;
+  bool no_sinks = false;
+
+  SequenceOptions get() const {
+    SequenceOptions result = options;
+    result.force_sinks = !no_sinks;
+    return result;
+  }
+};
+void add_sequence_flags(CLI::App& command, SequenceFlags& flags);
+
 // Writes to standard output and flushes. Throws OutputClosed when nobody reads it any more, Error
 // when it cannot be written (a full disk).
 void write_output(std::string_view text);

@@ -1,7 +1,215 @@
+// sol generate: text with a budget dial.
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/fail.h"
 #include "commands.h"
+#include "common.h"
+#include "policy/generation.h"
+#include "policy/policies.h"
+#include "policy/stop_strings.h"
+#include "sol/controller.h"
+#include "sol/tokenizer.h"
 
 namespace sol::app {
+namespace {
 
-void add_generate_command(CLI::App&) {}
+struct GenerateFlags {
+  ModelFlags model;
+  SequenceFlags sequence;
+  std::optional<std::string> prompt;
+  GenerationOptions options;
+  std::vector<std::string> stops;
+  std::string fixed;
+  std::filesystem::path controller;
+  std::optional<double> keep, prune, bits, net_keep;
+  std::optional<int> horizon;
+  std::string refresh = "on";
+  bool no_bos = false;
+};
+
+// Who picks the actions, and at which budget.
+struct Plan {
+  std::optional<Controller> controller;  // owns the space that the policy refers to
+  std::unique_ptr<Policy> policy;
+  Budget budget;
+  SequenceOptions sequence;
+  int horizon = 16;
+};
+
+Budget controller_budget(const Controller& controller, const GenerateFlags& flags) {
+  if (flags.net_keep) return controller.budget_for_net_keep(*flags.net_keep);
+  Budget budget;  // what is not asked to be saved is dense
+  if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
+  if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
+  if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
+  return controller.space().clamp_off_axes(budget);
+}
+
+Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
+  Plan plan;
+  plan.sequence = flags.sequence.get();
+  if (flags.controller.empty()) {
+    const Action action = flags.fixed.empty() ? Action{} : parse_action(flags.fixed);
+    plan.policy = make_constant_policy(action);
+    plan.budget = {action.kappa, action.rho, action.eta()};
+  } else {
+    plan.controller = Controller::load(flags.controller);
+    plan.controller->require_model(model.fingerprint(), flags.model.model_dir().string());
+    const ControllerSettings& settings = plan.controller->settings();
+    plan.policy = plan.controller->greedy_policy();
+    plan.budget = controller_budget(*plan.controller, flags);
+    plan.horizon = settings.horizon;
+    // The features depend on sinks and window, and the policy was trained with these pages.
+    plan.sequence.page_size = settings.page_size;
+    plan.sequence.sinks = settings.sinks;
+    plan.sequence.window = settings.window;
+    const std::string outside = plan.controller->outside_trained_ranges(plan.budget);
+    if (!outside.empty()) note("note: {}", outside);
+  }
+  if (flags.horizon) plan.horizon = *flags.horizon;
+  return plan;
+}
+
+std::string describe(const Budget& budget) {
+  return fmt::format("keep {:.3f}  prune {:.3f}  bits {:.2f}", budget.kappa, budget.rho,
+                     16.0 * budget.eta);
+}
+
+void report(const GenerationResult& result, const Plan& plan) {
+  const auto share = [&](double seconds) {
+    return result.total_seconds > 0 ? 100.0 * seconds / result.total_seconds : 0.0;
+  };
+  note("---");
+  note("prompt     {} tokens in {:.2f} s", result.prompt_tokens, result.prefill_seconds);
+  note("generated  {} tokens in {:.2f} s ({})", result.tokens.size(), result.total_seconds,
+       to_string(result.finish));
+  if (result.steps == 0) return;
+  note("speed      {:.1f} tokens/s, {:.2f} GB/s", result.steps / result.total_seconds,
+       static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
+  note("requested  {}", describe(plan.budget));
+  if (result.effective_steps > 0)
+    note("realised   {}  ({} of {} steps count)", describe(result.realised), result.effective_steps,
+         result.steps);
+  else
+    note("realised   dense: the text is still too short for anything to be saved");
+  note("attended   {:.1f} % of the cached keys", 100.0 * result.attended);
+  note("time       model {:.1f} %, policy {:.1f} %, refresh {:.1f} % ({} refreshes)",
+       share(result.times.model_seconds), share(result.times.policy_seconds),
+       share(result.refresh_seconds), result.refreshes);
+}
+
+void run_generate(GenerateFlags& flags) {
+  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model.model_dir());
+  const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
+  if (tokenizer->vocab_size() > model->config().vocab_size)
+    fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
+         flags.model.model_dir().string(), tokenizer->vocab_size(), model->config().vocab_size);
+  const Plan plan = plan_generation(flags, *model);
+  GenerationOptions options = flags.options;
+  options.sequence = plan.sequence;
+  options.budget = plan.budget;
+  options.horizon = plan.horizon;
+  options.refresh = flags.refresh == "on";
+  options.sampling.seed = flags.model.seed;
+
+  const std::string prompt = flags.prompt ? *flags.prompt : read_standard_input();
+  std::vector<int32_t> ids = tokenizer->encode(prompt, {.add_special_tokens = !flags.no_bos});
+
+  StopStrings stops(flags.stops);
+  const std::unique_ptr<Tokenizer::Stream> stream = tokenizer->stream();
+  const auto on_token = [&](int32_t token) {
+    write_output(stops.push(stream->push(token)));
+    return !stops.met();
+  };
+  const GenerationResult result =
+      generate(*model, *plan.policy, std::move(ids), options, on_token, interrupt_token());
+  write_output(stops.push(stream->finish()));
+  write_output(stops.finish() + "\n");
+  if (result.finish == FinishReason::context_end)
+    note("note: the model's context of {} tokens is full", model->config().max_position_embeddings);
+  report(result, plan);
+  if (result.finish == FinishReason::cancelled) throw Cancelled();
+}
+
+void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
+  SamplingOptions& sampling = flags.options.sampling;
+  command
+      .add_option("-n,--max-tokens", flags.options.max_tokens,
+                  "How many tokens to generate; -1 for as many as the context holds")
+      ->check(CLI::Range(-1, std::numeric_limits<int>::max()))
+      ->capture_default_str();
+  command.add_option("--temperature", sampling.temperature, "0 for the likeliest token, always")
+      ->capture_default_str();
+  command
+      .add_option("--top-p", sampling.top_p, "Only the fewest likeliest tokens that reach this sum")
+      ->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "Only the k likeliest tokens; 0 for all")
+      ->capture_default_str();
+  command.add_option("--stop", flags.stops, "Stop before this text; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  command.add_flag("--ignore-end", flags.options.ignore_end, "Go on after an end-of-text token");
+  command.add_flag("--no-bos", flags.no_bos, "Do not put the begin token before the prompt");
+}
+
+void add_budget_options(CLI::App& command, GenerateFlags& flags) {
+  const CLI::Range share(0.0, 1.0);
+  CLI::Option* fixed =
+      command.add_option("--fixed", flags.fixed, "One action for every step, such as k050-s070-q8")
+          ->type_name("ACTION");
+  CLI::Option* controller =
+      command.add_option("-c,--controller", flags.controller, "A trained controller")
+          ->type_name("DIR")
+          ->excludes(fixed);
+  CLI::Option* net = command
+                         .add_option("--budget", flags.net_keep,
+                                     "Net keep-rate, turned into the three budgets by the "
+                                     "controller's validation frontier")
+                         ->check(share)
+                         ->type_name("NET")
+                         ->needs(controller);
+  command.add_option("--keep", flags.keep, "Budget: mean share of cached tokens attended to")
+      ->check(share)
+      ->needs(controller)
+      ->excludes(net);
+  command.add_option("--prune", flags.prune, "Budget: mean share of MLP input channels used")
+      ->check(share)
+      ->needs(controller)
+      ->excludes(net);
+  command.add_option("--bits", flags.bits, "Budget: mean bits of the MLP's output")
+      ->check(CLI::Range(0.0, 16.0))
+      ->needs(controller)
+      ->excludes(net);
+  command
+      .add_option("--horizon", flags.horizon,
+                  "Steps of an episode, after which the cache is refreshed (default: the "
+                  "controller's, else 16)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--refresh", flags.refresh, "Recompute the cache after each episode: on, off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app) {
+  auto flags = std::make_shared<GenerateFlags>();
+  flags->options.max_tokens = 128;
+  CLI::App* command = app.add_subcommand(
+      "generate",
+      "Text from a prompt: dense, under one fixed action, or under a controller's budget");
+  command->add_option("prompt", flags->prompt, "The prompt (default: standard input)");
+  add_model_flags(*command, flags->model);
+  add_sampling_options(*command, *flags);
+  add_budget_options(*command, *flags);
+  add_sequence_flags(*command, flags->sequence);
+  // A controller brings the page rule it was trained with.
+  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
+    command->get_option(name)->excludes(command->get_option("--controller"));
+  command->callback([flags] { run_generate(*flags); });
+}
 
 }  // namespace sol::app

@@ -19,8 +19,7 @@ namespace fs = std::filesystem;
 
 struct LogitsFlags {
   ModelFlags model;
-  SequenceOptions sequence;
-  bool no_sinks = false;
+  SequenceFlags sequence;
   fs::path ids, actions, out;
   int prefill = 0;
 };
@@ -89,9 +88,7 @@ void run_logits(const LogitsFlags& flags) {
     fail("--prefill {}, but {} has only {} ids", prefill, flags.ids.string(), ids.size());
   const std::vector<Action> actions = read_actions(flags.actions, ids.size() - prefill);
 
-  SequenceOptions options = flags.sequence;
-  options.force_sinks = !flags.no_sinks;
-  const std::unique_ptr<Sequence> sequence = model->create(options);
+  const std::unique_ptr<Sequence> sequence = model->create(flags.sequence.get());
   std::vector<float> logits(vocab), hidden(width);
   const OutputRequest wanted{.hidden = hidden.data(), .logits = logits.data()};
 
@@ -139,15 +136,7 @@ void add_logits_command(CLI::App& app) {
           "--actions", flags->actions,
           "Actions of the steps, such as \"k050-s070-q8\"; null for dense (default: all dense)")
       ->type_name("FILE.json");
-  command->add_option("--page-size", flags->sequence.page_size, "Keys per page")
-      ->capture_default_str();
-  command->add_option("--sinks", flags->sequence.sinks, "First keys, always attended to")
-      ->capture_default_str();
-  command->add_option("--window", flags->sequence.window, "Last keys, always attended to")
-      ->capture_default_str();
-  command->add_flag(
-      "--no-sinks", flags->no_sinks,
-      "As the authors' code: force neither sinks nor window, keep every page that ties");
+  add_sequence_flags(*command, flags->sequence);
   command->add_option("--out", flags->out, "Where to write the result")
       ->type_name("FILE.json")
       ->required();
