@@ -1,16 +1,17 @@
-// The perplexity protocol: a dense pass over the context, then T teacher-forced steps under a policy
-// (paper, "Training procedure"; DESIGN, "Perplexity protocol").
+// The perplexity protocol: a dense pass over the context, then T teacher-forced steps under a
+// policy (paper, "Training procedure"; DESIGN, "Perplexity protocol").
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <vector>
 
-#include "text/block_dataset.h"
 #include "sol/frozen_model.h"
 #include "sol/policy.h"
+#include "text/block_dataset.h"
 
 namespace sol {
 
@@ -19,6 +20,8 @@ struct ProtocolOptions {
   int horizon = 16;
   SequenceOptions sequence;  // page size, sinks, window
   int batch = 256;           // sequences decoded together; results do not depend on it
+
+  int block_length() const { return context + horizon + 1; }
 };
 
 // One policy at one requested budget.
@@ -30,12 +33,51 @@ struct Arm {
 
 // What one arm did on one block.
 struct BlockResult {
-  double nll = 0;            // summed over the T steps, nats
+  double nll = 0;  // summed over the T steps, nats
   int steps = 0;
   int effective_steps = 0;
-  Budget realised;           // nominal, over effective steps
-  double attended = 0;       // share of keys really attended to, mean over steps
-  std::vector<int> actions;  // executed schedule, filled when asked for
+  Budget realised;               // nominal, over effective steps
+  double attended = 0;           // share of keys really attended to, mean over steps
+  std::vector<int> actions;      // executed schedule, filled when asked for
+  std::vector<float> log_probs;  // of each target, nats; likewise
+};
+
+using BlockProgress = std::function<void(int64_t done, int64_t total)>;
+
+// Runs arms on blocks. Between calls of run() the dense prefixes stay in memory as far as
+// `keep_bytes` of cache allow, so that later arms on the same blocks (a baseline at the averages
+// that a first pass realised) do not pay for them again.
+class BlockEvaluator {
+ public:
+  // `model` and `blocks` must outlive this. Throws Error when there is no block, an index lies
+  // outside the data, the block length is not context + T + 1, or the model has fewer positions.
+  BlockEvaluator(FrozenModel& model, const BlockDataset& blocks, std::vector<int64_t> indices,
+                 const ProtocolOptions& options, uint64_t keep_bytes = 0);
+  ~BlockEvaluator();
+
+  // results[arm][block]. Throws Error for a budget outside [0, 1] or a log-probability that is not
+  // finite, Cancelled when `stop` was requested.
+  std::vector<std::vector<BlockResult>> run(std::span<const Arm> arms, bool keep_actions = false,
+                                            const BlockProgress& progress = {},
+                                            std::stop_token stop = {});
+
+  const std::vector<int64_t>& indices() const { return indices_; }
+  const ProtocolOptions& options() const { return options_; }
+
+ private:
+  struct Prefix;
+  struct Job;  // one arm on one block
+  void prefill(size_t first, size_t count, bool entropy, std::stop_token stop);
+  void release(size_t first, size_t count);
+  void decode(std::span<const Job> jobs, std::span<const Arm> arms, bool keep_actions,
+              std::vector<std::vector<BlockResult>>& results, std::stop_token stop);
+
+  FrozenModel& model_;
+  const BlockDataset& blocks_;
+  std::vector<int64_t> indices_;
+  ProtocolOptions options_;
+  uint64_t keep_bytes_, kept_bytes_ = 0;
+  std::vector<std::unique_ptr<Prefix>> prefixes_;  // per index; null when not in memory
 };
 
 // Runs every arm on every block: each block prefilled once and forked for every arm. Returns
@@ -43,11 +85,16 @@ struct BlockResult {
 std::vector<std::vector<BlockResult>> evaluate_arms(
     FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
     std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions = false,
-    const std::function<void(int64_t, int64_t)>& progress = {}, std::stop_token stop = {});
+    const BlockProgress& progress = {}, std::stop_token stop = {});
 
 // exp(Σ nll / Σ steps).
 double perplexity(std::span<const BlockResult> results);
 // Mean over blocks of the realised averages.
 Budget mean_realised(std::span<const BlockResult> results);
+// Mean over blocks of the share of keys really attended to.
+double mean_attended(std::span<const BlockResult> results);
+
+// Throws Error naming the axis unless every share lies in [0, 1].
+void check_budget(const Budget& budget);
 
 }  // namespace sol

@@ -1,0 +1,118 @@
+#include "evaluation/budget_grid.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "base/fail.h"
+#include "evaluation/perplexity.h"
+
+namespace sol {
+
+namespace {
+
+constexpr int automatic_points = 200;
+constexpr size_t largest_axis = 1000;
+
+double parse_number(std::string_view text, const std::string& axis) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    fail("{}: '{}' is not a number", axis, text);
+  return value;
+}
+
+std::vector<std::string_view> split_at(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+AxisValues centres(const BudgetRange& range, int cells, double unit) {
+  AxisValues values;
+  for (int i = 0; i < cells; ++i)
+    values.push_back((range.low + (range.high - range.low) * (i + 0.5) / cells) * unit);
+  return values;
+}
+
+AxisValues steps(double from, double step, int count) {
+  AxisValues values;
+  for (int i = 0; i < count; ++i) values.push_back(from + step * i);
+  return values;
+}
+
+}  // namespace
+
+AxisValues parse_axis_values(std::string_view text, const std::string& axis) {
+  AxisValues values;
+  const auto parts = split_at(text, ':');
+  if (parts.size() == 1) {
+    for (const auto part : split_at(text, ',')) values.push_back(parse_number(part, axis));
+    return values;
+  }
+  if (parts.size() != 3)
+    fail("{}: '{}' should be FROM:TO:STEP, a list like 0.2,0.5,0.8, or one value", axis, text);
+  const double from = parse_number(parts[0], axis), to = parse_number(parts[1], axis),
+               step = parse_number(parts[2], axis);
+  if (step <= 0 || to < from)
+    fail("{}: '{}' needs a positive step and an end that is not below its beginning", axis, text);
+  // A hair of tolerance: 0.9 is meant to be in 0.1:0.9:0.2 although the sums are not exact.
+  const double count = std::floor((to - from) / step + 1e-6) + 1;
+  if (count > static_cast<double>(largest_axis))
+    fail("{}: '{}' has more than {} values", axis, text, largest_axis);
+  return steps(from, step, static_cast<int>(count));
+}
+
+std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
+                                     const BudgetRange& kappa, const BudgetRange& rho,
+                                     const BudgetRange& eta) {
+  AxisValues kappas, rhos, bits;
+  if (request.kind == GridRequest::Kind::paper) {
+    kappas = steps(0.15, 0.1, 9);
+    rhos = steps(0.4, 0.1, 7);
+    bits = steps(5, 1, 9);
+  } else {
+    int axes = 0;
+    for (const Axis axis : all_axes) axes += space.on(axis) ? 1 : 0;
+    const int cells =
+        axes == 0 ? 1 : static_cast<int>(std::ceil(std::pow(automatic_points, 1.0 / axes) - 1e-9));
+    kappas = centres(kappa, cells, 1);
+    rhos = centres(rho, cells, 1);
+    bits = centres(eta, cells, 16);
+  }
+  if (request.kappa) kappas = *request.kappa;
+  if (request.rho) rhos = *request.rho;
+  if (request.bits) bits = *request.bits;
+  for (const double value : bits)
+    if (!(value >= 0 && value <= 16)) fail("a budget of {} bits lies outside [0, 16]", value);
+
+  const Budget only = space.clamp_off_axes(Budget{});
+  if (!space.on(Axis::kappa)) kappas = {static_cast<double>(only.kappa)};
+  if (!space.on(Axis::rho)) rhos = {static_cast<double>(only.rho)};
+  if (!space.on(Axis::eta)) bits = {static_cast<double>(only.eta) * 16};
+
+  std::vector<Budget> grid;
+  grid.reserve(kappas.size() * rhos.size() * bits.size());
+  for (const double k : kappas)
+    for (const double r : rhos)
+      for (const double b : bits) {
+        const Budget budget{static_cast<float>(k), static_cast<float>(r),
+                            static_cast<float>(b / 16)};
+        check_budget(budget);
+        grid.push_back(budget);
+      }
+  return grid;
+}
+
+BudgetRanges level_ranges(const ActionSpace& space) {
+  const auto range = [&](Axis axis) {
+    const std::vector<float> levels = space.levels(axis);
+    return BudgetRange{static_cast<double>(levels.front()), static_cast<double>(levels.back())};
+  };
+  return {range(Axis::kappa), range(Axis::rho), range(Axis::eta)};
+}
+
+}  // namespace sol

@@ -1,0 +1,43 @@
+// Grids of requested budgets.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sol/action_space.h"
+#include "sol/controller.h"
+
+namespace sol {
+
+// Values of one axis in the units that a user types: shares, or bits for η.
+using AxisValues = std::vector<double>;
+
+// "0.1:0.9:0.2" (from, to, step; the end is included when a step lands on it) or "0.2,0.5,0.8", or
+// one value. `axis` is what messages call it. Throws Error naming the faulty part.
+AxisValues parse_axis_values(std::string_view text, const std::string& axis);
+
+struct GridRequest {
+  enum class Kind { automatic, paper } kind = Kind::automatic;
+  // Where given, these replace the kind's values on their axis.
+  std::optional<AxisValues> kappa, rho, bits;
+};
+
+// Every combination of the axes' values, κ slowest; an axis that is off has its only level. The
+// paper's grid is κ 0.15..0.95 by 0.1, ρ 0.4..1.0 by 0.1, 5..13 bits (9 x 7 x 9 = 567). The
+// automatic one divides the trained ranges into equal cells, at least 200, and takes their centres:
+// its mean is that of a budget drawn uniformly from the ranges, and no point lies in a corner where
+// every policy must do the same. Throws Error for values outside [0, 1] (bits: 0..16).
+std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
+                                     const BudgetRange& kappa, const BudgetRange& rho,
+                                     const BudgetRange& eta);
+
+// The ranges from the lowest to the highest level of each axis: what there is to ask for where
+// there is no controller.
+struct BudgetRanges {
+  BudgetRange kappa, rho, eta;
+};
+BudgetRanges level_ranges(const ActionSpace& space);
+
+}  // namespace sol

@@ -1,0 +1,250 @@
+#include "evaluation/perplexity.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+#include "policy/controlled.h"
+
+namespace sol {
+
+namespace {
+
+// Blocks whose dense prefixes are computed together: enough rows for the matrix products, few
+// enough that their caches stay small beside the model.
+constexpr size_t prefill_together = 8;
+
+}  // namespace
+
+struct BlockEvaluator::Prefix {
+  std::unique_ptr<Sequence> sequence;
+  std::vector<float> hidden;  // h of the prefix's last token
+  float entropy = -1;         // of the distribution after it
+  uint64_t kept_bytes = 0;    // > 0: stays in memory for later arms, at this cost
+};
+
+struct BlockEvaluator::Job {
+  size_t block;  // position within indices_
+  size_t arm;
+};
+
+BlockEvaluator::BlockEvaluator(FrozenModel& model, const BlockDataset& blocks,
+                               std::vector<int64_t> indices, const ProtocolOptions& options,
+                               uint64_t keep_bytes)
+    : model_(model),
+      blocks_(blocks),
+      indices_(std::move(indices)),
+      options_(options),
+      keep_bytes_(keep_bytes) {
+  if (options_.context < 1 || options_.horizon < 1 || options_.batch < 1)
+    fail("perplexity protocol: context ({}), horizon ({}) and batch ({}) must be positive",
+         options_.context, options_.horizon, options_.batch);
+  if (blocks_.block_length() != options_.block_length())
+    fail("the data is cut into blocks of {} ids, but a context of {} and {} steps need {}",
+         blocks_.block_length(), options_.context, options_.horizon, options_.block_length());
+  const int positions = model_.config().max_position_embeddings;
+  if (options_.context + options_.horizon > positions)
+    fail(
+        "a context of {} and {} decode steps need {} positions, but the model has {} "
+        "(max_position_embeddings): ask for a shorter context",
+        options_.context, options_.horizon, options_.context + options_.horizon, positions);
+  if (indices_.empty()) fail("there is no block to evaluate");
+  for (const int64_t index : indices_)
+    if (index < 0 || index >= blocks_.size())
+      fail("block {} does not exist: the data has {} blocks", index, blocks_.size());
+  prefixes_.resize(indices_.size());
+}
+
+BlockEvaluator::~BlockEvaluator() = default;
+
+void BlockEvaluator::prefill(size_t first, size_t count, bool entropy, std::stop_token stop) {
+  std::vector<std::unique_ptr<Prefix>> made;
+  std::vector<ExtendItem> items;
+  std::vector<size_t> where;
+  for (size_t i = first; i < first + count; ++i) {
+    // A kept prefix may lack the entropy that only some policies ask for.
+    if (prefixes_[i] && !(entropy && prefixes_[i]->entropy < 0)) continue;
+    if (prefixes_[i]) release(i, 1);
+    auto prefix = std::make_unique<Prefix>();
+    prefix->sequence = model_.create(options_.sequence);
+    prefix->hidden.resize(static_cast<size_t>(model_.config().hidden_size));
+    ExtendItem item;
+    item.sequence = prefix->sequence.get();
+    item.tokens = blocks_.block(indices_[i]).first(static_cast<size_t>(options_.context));
+    OutputRequest out;
+    out.hidden = prefix->hidden.data();
+    if (entropy) out.entropy = &prefix->entropy;
+    item.wanted.push_back({item.tokens.size() - 1, out});
+    items.push_back(std::move(item));
+    made.push_back(std::move(prefix));
+    where.push_back(i);
+  }
+  if (items.empty()) return;
+  model_.extend(items, stop);
+  for (size_t k = 0; k < made.size(); ++k) {
+    const uint64_t bytes = made[k]->sequence->own_bytes();
+    if (kept_bytes_ + bytes <= keep_bytes_) {
+      made[k]->kept_bytes = bytes;
+      kept_bytes_ += bytes;
+    }
+    prefixes_[where[k]] = std::move(made[k]);
+  }
+}
+
+void BlockEvaluator::release(size_t first, size_t count) {
+  for (size_t i = first; i < first + count; ++i) {
+    if (prefixes_[i]) kept_bytes_ -= prefixes_[i]->kept_bytes;
+    prefixes_[i].reset();
+  }
+}
+
+void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms, bool keep_actions,
+                            std::vector<std::vector<BlockResult>>& results, std::stop_token stop) {
+  const size_t n = jobs.size();
+  std::vector<Controlled> controlled;
+  controlled.reserve(n);
+  const EpisodeOptions episode{options_.horizon, options_.sequence.sinks, options_.sequence.window};
+  for (size_t begin = 0; begin < n;) {
+    size_t end = begin;
+    while (end < n && jobs[end].block == jobs[begin].block) ++end;
+    const size_t block = jobs[begin].block;
+    const Prefix& prefix = *prefixes_[block];
+    auto children = model_.fork(*prefix.sequence, static_cast<int>(end - begin));
+    for (size_t j = begin; j < end; ++j) {
+      const Arm& arm = arms[jobs[j].arm];
+      const Budget budget = arm.policy->space().clamp_off_axes(arm.budget);
+      const EpisodeId id{static_cast<uint64_t>(indices_[block]), 0, arm.rollout, false};
+      controlled.push_back(Controlled{.sequence = std::move(children[j - begin]),
+                                      .policy = arm.policy,
+                                      .state = arm.policy->begin(budget, options_.horizon, id),
+                                      .episode = Episode(arm.policy->space(), budget, episode),
+                                      .hidden = prefix.hidden,
+                                      .earlier_hidden = {},
+                                      .entropy = prefix.entropy});
+    }
+    begin = end;
+  }
+
+  std::vector<float> log_probs(n);
+  std::vector<StepCost> costs(n);
+  std::vector<ControlledStep> steps(n);
+  for (int t = 1; t <= options_.horizon; ++t) {
+    if (stop.stop_requested()) throw Cancelled();
+    for (size_t j = 0; j < n; ++j) {
+      const auto ids = blocks_.block(indices_[jobs[j].block]);
+      const auto position = static_cast<size_t>(options_.context + t);
+      steps[j] = ControlledStep{};
+      steps[j].controlled = &controlled[j];
+      steps[j].token = ids[position - 1];
+      steps[j].out.target = ids[position];
+      steps[j].out.log_prob = &log_probs[j];
+      steps[j].cost = &costs[j];
+    }
+    decode_step(model_, steps);
+    for (size_t j = 0; j < n; ++j) {
+      if (!std::isfinite(log_probs[j]))
+        fail(
+            "block {}, step {}, policy {}: the log-probability is not finite; the model's weights "
+            "or the arithmetic are broken",
+            indices_[jobs[j].block], t, arms[jobs[j].arm].policy->name());
+      BlockResult& result = results[jobs[j].arm][jobs[j].block];
+      result.nll -= static_cast<double>(log_probs[j]);
+      result.attended += costs[j].attended;
+      if (keep_actions) result.log_probs.push_back(log_probs[j]);
+    }
+  }
+  for (size_t j = 0; j < n; ++j) {
+    BlockResult& result = results[jobs[j].arm][jobs[j].block];
+    const Episode& done = controlled[j].episode;
+    result.steps = done.steps();
+    result.effective_steps = done.effective_steps();
+    result.realised = done.realised();
+    result.attended /= options_.horizon;
+    if (keep_actions) result.actions = done.executed();
+  }
+}
+
+std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> arms,
+                                                          bool keep_actions,
+                                                          const BlockProgress& progress,
+                                                          std::stop_token stop) {
+  bool entropy = false;
+  for (const Arm& arm : arms) {
+    check_budget(arm.budget);
+    entropy = entropy || arm.policy->needs().entropy;
+  }
+  const size_t blocks = indices_.size();
+  std::vector<std::vector<BlockResult>> results(arms.size(), std::vector<BlockResult>(blocks));
+  if (arms.empty()) return results;
+
+  size_t done = 0;  // jobs
+  for (size_t first = 0; first < blocks; first += prefill_together) {
+    const size_t count = std::min(prefill_together, blocks - first);
+    if (stop.stop_requested()) throw Cancelled();
+    prefill(first, count, entropy, stop);
+    std::vector<Job> jobs;
+    for (size_t block = first; block < first + count; ++block)
+      for (size_t arm = 0; arm < arms.size(); ++arm) jobs.push_back({block, arm});
+    const auto batch = static_cast<size_t>(options_.batch);
+    for (size_t begin = 0; begin < jobs.size(); begin += batch) {
+      const size_t size = std::min(batch, jobs.size() - begin);
+      decode(std::span(jobs).subspan(begin, size), arms, keep_actions, results, stop);
+      done += size;
+      if (progress)
+        progress(static_cast<int64_t>(done / arms.size()), static_cast<int64_t>(blocks));
+    }
+    for (size_t block = first; block < first + count; ++block)
+      if (prefixes_[block]->kept_bytes == 0) release(block, 1);
+  }
+  return results;
+}
+
+std::vector<std::vector<BlockResult>> evaluate_arms(
+    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
+    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions,
+    const BlockProgress& progress, std::stop_token stop) {
+  BlockEvaluator evaluator(model, blocks, {block_indices.begin(), block_indices.end()}, options);
+  return evaluator.run(arms, keep_actions, progress, stop);
+}
+
+double perplexity(std::span<const BlockResult> results) {
+  double nll = 0;
+  int64_t steps = 0;
+  for (const BlockResult& result : results) {
+    nll += result.nll;
+    steps += result.steps;
+  }
+  if (steps == 0) fail("perplexity over no step at all");
+  return std::exp(nll / static_cast<double>(steps));
+}
+
+Budget mean_realised(std::span<const BlockResult> results) {
+  if (results.empty()) fail("realised averages of no block at all");
+  double kappa = 0, rho = 0, eta = 0;
+  for (const BlockResult& result : results) {
+    kappa += static_cast<double>(result.realised.kappa);
+    rho += static_cast<double>(result.realised.rho);
+    eta += static_cast<double>(result.realised.eta);
+  }
+  const auto n = static_cast<double>(results.size());
+  return {static_cast<float>(kappa / n), static_cast<float>(rho / n), static_cast<float>(eta / n)};
+}
+
+double mean_attended(std::span<const BlockResult> results) {
+  if (results.empty()) fail("attended share of no block at all");
+  double sum = 0;
+  for (const BlockResult& result : results) sum += result.attended;
+  return sum / static_cast<double>(results.size());
+}
+
+void check_budget(const Budget& budget) {
+  const auto check = [](float value, const char* axis, const char* unit) {
+    if (!(value >= 0.0f && value <= 1.0f))
+      fail("a budget of {} for {} lies outside [0, 1]{}", value, axis, unit);
+  };
+  check(budget.kappa, "κ (share of keys)", "");
+  check(budget.rho, "ρ (share of MLP channels)", "");
+  check(budget.eta, "η (bits / 16)", "");
+}
+
+}  // namespace sol

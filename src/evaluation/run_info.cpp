@@ -1,0 +1,38 @@
+#include "evaluation/run_info.h"
+
+#include "base/build_info.h"
+#include "base/cpu.h"
+#include "base/threads.h"
+
+namespace sol {
+
+RunInfo describe_run(const FrozenModel& model, const std::string& model_name, uint64_t seed,
+                     const std::string& command) {
+  RunInfo info;
+  info.version = build_version();
+  info.commit = build_commit();
+  info.command = command;
+  info.model = model_name;
+  info.model_fingerprint = model.fingerprint();
+  info.precision = model.precision() == Precision::bf16 ? "bf16" : "f32";
+  info.isa = std::string(to_string(current_isa()));
+  info.cpu = cpu_description();
+  info.threads = thread_count();
+  info.seed = seed;
+  return info;
+}
+
+Json to_json(const RunInfo& info) {
+  return {{"version", info.version},
+          {"commit", info.commit},
+          {"command", info.command},
+          {"model", info.model},
+          {"model_fingerprint", info.model_fingerprint},
+          {"precision", info.precision},
+          {"isa", info.isa},
+          {"cpu", info.cpu},
+          {"threads", info.threads},
+          {"seed", info.seed}};
+}
+
+}  // namespace sol

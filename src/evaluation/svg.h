@@ -1,0 +1,64 @@
+// Small plots as SVG text, for reports that must stand alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sol {
+
+// Text for XML and HTML, in elements and in attributes. Control characters that XML forbids become
+// U+FFFD.
+std::string escape_xml(std::string_view text);
+
+enum class Marker { none, circle, square, triangle, diamond };
+
+struct PlotPoint {
+  double x = 0, y = 0;
+  std::string note = {};  // shown when pointed at; may be empty
+};
+
+struct PlotSeries {
+  std::string label;   // in the legend; empty: not there
+  std::string colour;  // CSS
+  Marker marker = Marker::circle;
+  double size = 3;     // half a marker's width, pixels
+  double opacity = 1;  // of the markers
+  bool line = false;   // joins the points in their order
+  bool dashed = false;
+  std::vector<PlotPoint> points = {};  // those that are not finite are left out
+};
+
+struct PlotAxis {
+  std::string label;  // with its unit
+  bool logarithmic = false;
+  std::optional<double> low = {}, high = {};  // else from the data
+};
+
+// A horizontal line across the plot, labelled in the legend.
+struct PlotLevel {
+  double y = 0;
+  std::string label;
+};
+
+struct Plot {
+  std::string title;
+  PlotAxis x, y;
+  std::vector<PlotSeries> series = {};
+  std::vector<PlotLevel> levels = {};
+  bool identity = false;  // draws y = x
+  int width = 760, height = 460;
+};
+
+// A complete <svg> element. A plot without any finite point shows its axes and says that there is
+// no data.
+std::string render_svg(const Plot& plot);
+
+// Ticks at 1, 2 or 5 times a power of ten, about `count` of them within [low, high].
+std::vector<double> linear_ticks(double low, double high, int count);
+// At 1, 2 and 5 times powers of ten, or only the powers when those alone suffice; falls back to
+// linear ones for a range that would hold fewer than two.
+std::vector<double> logarithmic_ticks(double low, double high);
+
+}  // namespace sol

@@ -1,0 +1,122 @@
+#include "evaluation/sweep.h"
+
+#include <chrono>
+
+#include "base/fail.h"
+#include "policy/policies.h"
+
+namespace sol {
+
+std::string_view to_string(Matching matching) {
+  return matching == Matching::realised ? "realised" : "requested";
+}
+
+Outcome make_outcome(const Budget& asked, std::span<const BlockResult> blocks,
+                     const ActionSpace& space) {
+  Outcome outcome;
+  outcome.asked = asked;
+  outcome.realised = mean_realised(blocks);
+  outcome.net_keep = space.net_keep_rate(outcome.realised);
+  outcome.perplexity = perplexity(blocks);
+  outcome.attended = mean_attended(blocks);
+  outcome.nll.reserve(blocks.size());
+  for (const BlockResult& block : blocks) {
+    outcome.steps += block.steps;
+    outcome.effective_steps += block.effective_steps;
+    outcome.nll.push_back(block.nll);
+  }
+  return outcome;
+}
+
+namespace {
+
+// Arms of one pass, each with the place where its outcome goes.
+struct Pass {
+  std::vector<Arm> arms;
+  std::vector<Outcome*> places;
+
+  void add(const Policy* policy, const Budget& budget, size_t rollout, Outcome& place) {
+    arms.push_back({policy, budget, static_cast<uint32_t>(rollout)});
+    places.push_back(&place);
+  }
+};
+
+}  // namespace
+
+Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
+                const SweepProgress& progress, std::stop_token stop) {
+  if (!request.policy) fail("a sweep needs a policy");
+  if (request.budgets.empty()) fail("a sweep needs at least one budget");
+  if (!request.inside.empty() && request.inside.size() != request.budgets.size())
+    fail("a sweep of {} budgets was told of {} whether they lie inside the trained ranges",
+         request.budgets.size(), request.inside.size());
+
+  const ActionSpace& space = request.policy->space();
+  Sweep sweep{.policy = request.policy->name(),
+              .baselines = {},
+              .space = space,
+              .protocol = evaluator.options(),
+              .blocks = evaluator.indices(),
+              .points = {},
+              .dense = {},
+              .seconds = 0,
+              .decoded_tokens = 0};
+  for (const Policy* baseline : request.baselines) sweep.baselines.push_back(baseline->name());
+
+  const size_t baselines = request.baselines.size();
+  sweep.points.resize(request.budgets.size());
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
+    SweepPoint& point = sweep.points[i];
+    point.requested = space.clamp_off_axes(request.budgets[i]);
+    point.inside = request.inside.empty() || request.inside[i];
+    if (request.match_realised) point.realised.resize(baselines);
+    if (request.match_requested) point.requested_budget.resize(baselines);
+  }
+
+  const auto blocks = static_cast<int64_t>(evaluator.indices().size());
+  const auto points = static_cast<int64_t>(sweep.points.size());
+  const int64_t baseline_arms = points * static_cast<int64_t>(baselines);
+  const int64_t total = blocks * (1 + points + (request.match_requested ? baseline_arms : 0) +
+                                  (request.match_realised ? baseline_arms : 0));
+  int64_t before = 0;
+  const auto run = [&](const Pass& pass) {
+    const auto arms = static_cast<int64_t>(pass.arms.size());
+    const auto results = evaluator.run(
+        pass.arms, false,
+        [&](int64_t done, int64_t) {
+          if (progress) progress(before + done * arms, total);
+        },
+        stop);
+    before += blocks * arms;
+    for (size_t i = 0; i < results.size(); ++i)
+      *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], space);
+  };
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto dense = make_constant_policy(Action{});
+  Pass first;
+  first.add(dense.get(), Budget{}, 0, sweep.dense);
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
+    SweepPoint& point = sweep.points[i];
+    first.add(request.policy, point.requested, i, point.policy);
+    if (request.match_requested)
+      for (size_t b = 0; b < baselines; ++b)
+        first.add(request.baselines[b], point.requested, i, point.requested_budget[b]);
+  }
+  run(first);
+
+  if (request.match_realised && baselines > 0) {
+    Pass second;
+    for (size_t i = 0; i < sweep.points.size(); ++i) {
+      SweepPoint& point = sweep.points[i];
+      for (size_t b = 0; b < baselines; ++b)
+        second.add(request.baselines[b], point.policy.realised, i, point.realised[b]);
+    }
+    run(second);
+  }
+  sweep.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  sweep.decoded_tokens = before * sweep.protocol.horizon;
+  return sweep;
+}
+
+}  // namespace sol

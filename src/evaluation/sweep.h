@@ -1,0 +1,75 @@
+// A sweep: one policy and its baselines over a grid of requested budgets (DESIGN, "Comparisons").
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluation/perplexity.h"
+#include "evaluation/statistics.h"
+
+namespace sol {
+
+// What a baseline is asked for at a point: the averages that the policy realised there (the
+// verdict: a policy that overspends must not win), or the same budget as the policy (the paper's
+// table).
+enum class Matching { realised, requested };
+std::string_view to_string(Matching matching);
+
+// One policy at one budget, over all blocks.
+struct Outcome {
+  Budget asked;
+  Budget realised;      // mean over blocks of the averages
+  double net_keep = 0;  // of the realised averages
+  double perplexity = 0;
+  double attended = 0;  // share of keys really attended to, mean
+  int64_t steps = 0, effective_steps = 0;
+  std::vector<double> nll;  // [blocks], nats summed over a block's steps
+};
+
+struct SweepPoint {
+  Budget requested;
+  bool inside = true;  // the trained ranges
+  Outcome policy;
+  std::vector<Outcome> realised, requested_budget;  // per baseline, by matching; may be empty
+
+  const std::vector<Outcome>& baselines(Matching matching) const {
+    return matching == Matching::realised ? realised : requested_budget;
+  }
+};
+
+struct SweepRequest {
+  const Policy* policy = nullptr;        // what is judged
+  std::vector<const Policy*> baselines;  // what it is judged against
+  std::vector<Budget> budgets;           // the grid
+  std::vector<bool> inside;              // per budget; empty: all are
+  bool match_realised = true, match_requested = true;
+};
+
+struct Sweep {
+  std::string policy;
+  std::vector<std::string> baselines;
+  ActionSpace space;  // of the policy
+  ProtocolOptions protocol;
+  std::vector<int64_t> blocks;
+  std::vector<SweepPoint> points;
+  Outcome dense;
+  double seconds = 0;
+  int64_t decoded_tokens = 0;
+};
+
+// Work done and in all, in decoded sequences.
+using SweepProgress = std::function<void(int64_t done, int64_t total)>;
+
+// Two passes over the blocks: the policy, the dense model and the baselines at the requested
+// budgets, then the baselines at the averages that the policy realised. Random baselines draw one
+// schedule per point (its number is the rollout). Errors as BlockEvaluator::run; also when the
+// request names no policy or no budget.
+Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
+                const SweepProgress& progress = {}, std::stop_token stop = {});
+
+// Gathers one arm's blocks; the net keep-rate counts the axes that are on in `space`.
+Outcome make_outcome(const Budget& asked, std::span<const BlockResult> blocks,
+                     const ActionSpace& space);
+
+}  // namespace sol
