@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "text/text_reader.h"
 #include "sol/tokenizer.h"
+#include "text/text_reader.h"
 
 namespace sol {
 
@@ -17,11 +17,13 @@ namespace sol {
 // context + T + 1 ids (DESIGN, "Data"). The last incomplete block is dropped.
 class BlockDataset {
  public:
-  // Tokenises `files`, or maps the cached result beside `cache_dir` when one made from the same files
-  // (path, size, time of change), options and tokenizer exists. An empty cache_dir means no cache.
-  // Throws Error when there is not even one block, saying how many ids there were and are needed.
-  static BlockDataset open(const std::vector<std::filesystem::path>& files, const TextOptions& options,
-                           const Tokenizer& tokenizer, const std::string& tokenizer_identity, int block_length,
+  // Tokenises `files`, or maps the cached result beside `cache_dir` when one made from the same
+  // files (path, size, time of change), options and tokenizer exists. An empty cache_dir means no
+  // cache. Throws Error when there is not even one block, saying how many ids there were and are
+  // needed.
+  static BlockDataset open(const std::vector<std::filesystem::path>& files,
+                           const TextOptions& options, const Tokenizer& tokenizer,
+                           const std::string& tokenizer_identity, int block_length,
                            const std::filesystem::path& cache_dir);
 
   // From ids in memory.

@@ -1,0 +1,54 @@
+// The file that keeps token ids between runs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file_io.h"
+#include "base/mapped_file.h"
+#include "text/text_reader.h"
+
+namespace sol {
+
+// 32 hexadecimal digits over everything the ids depend on: the files' absolute paths, sizes and
+// times of change, the options, the tokenizer's identity and this format's version.
+std::string block_cache_key(const std::vector<std::filesystem::path>& files,
+                            const TextOptions& options, const std::string& tokenizer_identity);
+
+// Where the ids for `key` lie: cache_dir / "<name of the first file>-<start of the key>.ids".
+std::filesystem::path block_cache_path(const std::filesystem::path& cache_dir,
+                                       const std::vector<std::filesystem::path>& files,
+                                       const std::string& key);
+
+// Writes ids as they come; nothing is there under the final name until commit().
+class BlockCacheWriter {
+ public:
+  BlockCacheWriter(const std::filesystem::path& path, const std::string& key);
+  ~BlockCacheWriter();
+  BlockCacheWriter(const BlockCacheWriter&) = delete;
+  BlockCacheWriter& operator=(const BlockCacheWriter&) = delete;
+  void append(std::span<const int32_t> ids);
+  void commit();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct CachedIds {
+  std::shared_ptr<const MappedFile> file;
+  std::span<const int32_t> ids;
+};
+
+// Maps the ids at `path`. Nothing when the file is absent or made for another key: build it then.
+// Throws Error for a file that is truncated or damaged (a checksum covers the ids): that is never
+// repaired silently, since whatever damaged it may have damaged more.
+std::optional<CachedIds> open_block_cache(const std::filesystem::path& path,
+                                          const std::string& key);
+
+}  // namespace sol

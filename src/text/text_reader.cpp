@@ -1,0 +1,102 @@
+#include "text/text_reader.h"
+
+#include <string_view>
+
+#include "base/fail.h"
+#include "base/json.h"
+#include "text/byte_source.h"
+
+namespace sol {
+namespace {
+
+constexpr std::string_view end_of_document = "<|endoftext|>";
+
+using OnDocument = std::function<void(std::string&&)>;
+
+bool blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+std::string_view without_line_end(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+// The newline before the end line belongs to the layout, not to the document.
+int64_t emit_document(std::string& document, const OnDocument& on_document) {
+  if (document.ends_with('\n')) document.pop_back();
+  if (document.ends_with('\r')) document.pop_back();
+  if (blank(document)) {
+    document.clear();
+    return 0;
+  }
+  on_document(std::move(document));
+  document = {};
+  return 1;
+}
+
+int64_t read_documents_of_text(LineReader& lines, const OnDocument& on_document) {
+  int64_t count = 0;
+  std::string line, document;
+  while (lines.next(line)) {
+    if (without_line_end(line) == end_of_document) {
+      count += emit_document(document, on_document);
+    } else {
+      document += line;
+    }
+  }
+  return count + emit_document(document, on_document);
+}
+
+int64_t read_wikitext(LineReader& lines, const OnDocument& on_document) {
+  int64_t count = 0;
+  std::string line;
+  while (lines.next(line)) {
+    if (blank(line)) continue;
+    on_document(std::move(line));
+    line = {};
+    ++count;
+  }
+  return count;
+}
+
+int64_t read_json_lines(LineReader& lines, const std::string& path, const std::string& field,
+                        const OnDocument& on_document) {
+  int64_t count = 0;
+  std::string line;
+  while (lines.next(line)) {
+    if (blank(line)) continue;
+    const std::string where = fmt::format("{}, line {}", path, lines.line_number());
+    std::string text =
+        json_get<std::string>(parse_json(without_line_end(line), where), field.c_str(), where);
+    if (blank(text)) continue;
+    on_document(std::move(text));
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+void read_documents(const std::filesystem::path& path, const TextOptions& options,
+                    const OnDocument& on_document) {
+  std::filesystem::path name = path.filename();
+  if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
+  const std::string kind = name.extension().string();
+  if (kind != ".txt" && kind != ".raw" && kind != ".jsonl")
+    fail("{}: unknown kind of text file; known are .txt, .raw and .jsonl, each also as .gz or .zst",
+         path.string());
+  LineReader lines(open_byte_source(path));
+  int64_t count = 0;
+  if (kind == ".jsonl") {
+    count = read_json_lines(lines, path.string(), options.text_field, on_document);
+  } else if (options.format == TextOptions::Format::wikitext) {
+    count = read_wikitext(lines, on_document);
+  } else {
+    count = read_documents_of_text(lines, on_document);
+  }
+  if (count == 0) fail("{}: holds no text", path.string());
+}
+
+}  // namespace sol
