@@ -29,7 +29,7 @@ const Kernels& kernels_for(Isa isa) {
         return avx512::table;
 #else
       default:
-        return reference::table;
+        break;
 #endif
     }
   }

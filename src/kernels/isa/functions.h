@@ -1,0 +1,35 @@
+// What one instruction set implements; table.cpp collects it. Contracts: kernels.h.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace sol::kernels::SOL_ISA_NAME {
+
+void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y);
+void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
+                     int out_end, float* y);
+void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                      int out_begin, int out_end, float* y, int64_t y_stride);
+void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
+                     int out_end, float* y, int64_t y_stride);
+void rms_norm(const float* x, const float* weight, float eps, int n, float* out);
+void rotary(float* x, int heads, int dim, const float* cos, const float* sin);
+void silu_mul(const float* gate, const float* up, int n, float* out);
+void add(float* x, const float* y, int n);
+void fake_quantise(float* z, int n, int bits);
+void store_elements(const float* x, int n, ElementType type, void* out);
+void load_elements(const void* x, ElementType type, int n, float* out);
+void page_extrema(const void* keys, ElementType type, int count, int dim, void* minmax);
+void page_scores(const float* q, const void* minmax, ElementType type, int pages, int dim,
+                 float* score);
+void attend(const float* q, const CacheView& keys, const CacheView& values,
+            const TokenRange* ranges, int range_count, float scale, float* scratch, float* out);
+void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
+                   const CacheView& keys, const CacheView& values, float scale, float* scratch,
+                   float* out);
+void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x);
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n,
+                float* out);
+void gelu(float* x, int n);
+
+}  // namespace sol::kernels::SOL_ISA_NAME

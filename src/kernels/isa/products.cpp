@@ -1,0 +1,252 @@
+// Products with weight matrices: one row at memory speed, several rows with the weights reused.
+#include "kernels/isa/functions.h"
+#include "kernels/isa/tile.h"
+
+namespace sol::kernels::SOL_ISA_NAME {
+namespace {
+
+template <typename T>
+const T* row_of(const WeightView& w, int64_t row) {
+  return static_cast<const T*>(w.data) + row * w.stride;
+}
+
+// --- out_major: dot products, lane by lane ---
+
+// O outputs of R rows, the outputs' weights at w, w + stride, ...
+template <int R, int O, typename T>
+void dot_tile(const float* x, int64_t x_stride, const T* w, int64_t stride, int in, float* y,
+              int64_t y_stride) {
+  static_assert(R <= 4);
+  Vec sum[O][4];
+  for (int o = 0; o < O; ++o)
+    for (int r = 0; r < 4; ++r) sum[o][r] = zero();
+  for_vectors(in, [&](int i, auto part) {
+    Vec row[R];
+    for (int r = 0; r < R; ++r) row[r] = load(x + r * x_stride + i, part);
+    for (int o = 0; o < O; ++o) {
+      const Vec weight = load(w + o * stride + i, part);
+      for (int r = 0; r < R; ++r) sum[o][r] = fma(row[r], weight, sum[o][r]);
+    }
+  });
+  for (int o = 0; o < O; ++o) {
+    float sums[4];
+    reduce_add4(sum[o][0], sum[o][1], sum[o][2], sum[o][3], sums);
+    for (int r = 0; r < R; ++r) y[r * y_stride + o] = sums[r];
+  }
+}
+
+// O outputs of one row.
+template <int O, typename T>
+void dot_row(const float* x, const T* w, int64_t stride, int in, float* y) {
+  Vec sum[O];
+  for (int o = 0; o < O; ++o) sum[o] = zero();
+  for_vectors(in, [&](int i, auto part) {
+    const Vec row = load(x + i, part);
+    for (int o = 0; o < O; ++o) sum[o] = fma(row, load(w + o * stride + i, part), sum[o]);
+  });
+  if constexpr (O % 4 == 0) {
+    for (int o = 0; o < O; o += 4) reduce_add4(sum[o], sum[o + 1], sum[o + 2], sum[o + 3], y + o);
+  } else {
+    for (int o = 0; o < O; ++o) y[o] = reduce_add(sum[o]);
+  }
+}
+
+template <int R, typename T>
+void dot_rows(const float* x, int64_t x_stride, const WeightView& w, int begin, int end, float* y,
+              int64_t y_stride) {
+  int o = begin;
+  for (; o + kDotTileOutputs <= end; o += kDotTileOutputs)
+    dot_tile<R, kDotTileOutputs>(x, x_stride, row_of<T>(w, o), w.stride, w.in, y + o, y_stride);
+  for (; o < end; ++o)
+    dot_tile<R, 1>(x, x_stride, row_of<T>(w, o), w.stride, w.in, y + o, y_stride);
+}
+
+// --- in_major: chains over channels ---
+
+// Adds C channels' rows to R rows of y, from `begin` on.
+template <int R, int C, typename T>
+void add_channels(const T* const (&row)[C], const float (&x)[R][C], bool first, int begin, int end,
+                  float* y, int64_t y_stride) {
+  for_vectors(end - begin, [&](int i, auto part) {
+    const int o = begin + i;
+    Vec weight[C];
+    for (int c = 0; c < C; ++c) weight[c] = load(row[c] + o, part);
+    for (int r = 0; r < R; ++r) {
+      Vec sum = first ? zero() : load(y + r * y_stride + o, part);
+      for (int c = 0; c < C; ++c) sum = fma(set(x[r][c]), weight[c], sum);
+      store(y + r * y_stride + o, sum, part);
+    }
+  });
+}
+
+template <int R, int C, typename T>
+void add_channels_at(const WeightView& w, const float* x, int64_t x_stride, const int* channels,
+                     int k, int begin, int end, float* y, int64_t y_stride) {
+  const T* row[C];
+  float factor[R][C];
+  for (int c = 0; c < C; ++c) {
+    const int channel = channels ? channels[k + c] : k + c;
+    row[c] = row_of<T>(w, channel);
+    for (int r = 0; r < R; ++r) factor[r][c] = x[r * x_stride + channel];
+  }
+  add_channels(row, factor, k == 0, begin, end, y, y_stride);
+}
+
+// R rows, the weights streamed along the outputs, C channels at a time; the piece of y that they
+// add to stays in the first-level cache between passes.
+template <int R, int C, typename T>
+void stream_channels(const WeightView& w, const float* x, int64_t x_stride, const int* channels,
+                     int n, int out_begin, int out_end, float* y, int64_t y_stride) {
+  constexpr int kPiece = 4096 / R;
+  for (int begin = out_begin; begin < out_end; begin += kPiece) {
+    const int end = smaller(begin + kPiece, out_end);
+    int k = 0;
+    for (; k + C <= n; k += C)
+      add_channels_at<R, C, T>(w, x, x_stride, channels, k, begin, end, y, y_stride);
+    for (; k < n; ++k)
+      add_channels_at<R, 1, T>(w, x, x_stride, channels, k, begin, end, y, y_stride);
+  }
+}
+
+// Many rows: a block of the weights is widened once and used by all of them.
+constexpr int kBlockChannels = 256, kBlockVectors = 4, kBlockOutputs = kBlockVectors * kWidth;
+
+template <typename T>
+void widen_block(const WeightView& w, int channel, int channels, int out, int outputs,
+                 float (&block)[kBlockChannels][kBlockOutputs]) {
+  for (int k = 0; k < channels; ++k) {
+    const T* row = row_of<T>(w, channel + k) + out;
+    for (int v = 0; v < kBlockVectors; ++v) {
+      const int left = outputs - v * kWidth;
+      const T* at = row + v * kWidth;
+      store(block[k] + v * kWidth, left >= kWidth ? load(at)
+                                   : left > 0     ? load(at, First{left})
+                                                  : zero());
+    }
+  }
+}
+
+template <int R>
+void multiply_block(const float* x, int64_t x_stride, int channel, int channels,
+                    const float (&block)[kBlockChannels][kBlockOutputs], int outputs, float* y,
+                    int64_t y_stride) {
+  const float* row[R];
+  for (int r = 0; r < R; ++r) row[r] = x + r * x_stride + channel;
+  for (int v = 0; v < kBlockVectors; v += kTileVectors) {
+    Vec sum[R][kTileVectors];
+    const auto each = [&](const auto& whole, const auto& some) {
+      for (int u = 0; u < kTileVectors; ++u) {
+        const int left = outputs - (v + u) * kWidth;
+        for (int r = 0; r < R; ++r) {
+          float* at = y + r * y_stride + (v + u) * kWidth;
+          if (left >= kWidth)
+            whole(sum[r][u], at);
+          else
+            some(sum[r][u], at, First{left > 0 ? left : 0});
+        }
+      }
+    };
+    if (channel == 0) {
+      for (int r = 0; r < R; ++r)
+        for (int u = 0; u < kTileVectors; ++u) sum[r][u] = zero();
+    } else {
+      each([](Vec& s, float* at) { s = load(at); },
+           [](Vec& s, float* at, First f) { s = load(at, f); });
+    }
+    tile(row, channels, block[0] + v * kWidth, kBlockOutputs, sum);
+    each([](Vec& s, float* at) { store(at, s); },
+         [](Vec& s, float* at, First f) { store(at, s, f); });
+  }
+}
+
+template <typename T>
+void multiply_blocks(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
+                     int out_end, float* y, int64_t y_stride) {
+  alignas(64) float block[kBlockChannels][kBlockOutputs];
+  for (int o = out_begin; o < out_end; o += kBlockOutputs) {
+    const int outputs = smaller(kBlockOutputs, out_end - o);
+    for (int k = 0; k < w.in; k += kBlockChannels) {
+      const int channels = smaller(kBlockChannels, w.in - k);
+      widen_block<T>(w, k, channels, o, outputs, block);
+      for_row_groups(rows, [&]<int R>(int r) {
+        multiply_block<R>(x + r * x_stride, x_stride, k, channels, block, outputs,
+                          y + r * y_stride + o, y_stride);
+      });
+    }
+  }
+}
+
+}  // namespace
+
+void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
+  with_type(w.type, [&]<typename T>(const T*) {
+    int o = out_begin;
+    for (; o + kMatvecRows <= out_end; o += kMatvecRows)
+      dot_row<kMatvecRows>(x, row_of<T>(w, o), w.stride, w.in, y + o);
+    for (; o < out_end; ++o) dot_row<1>(x, row_of<T>(w, o), w.stride, w.in, y + o);
+  });
+}
+
+void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
+                     int out_end, float* y) {
+  if (!channels) n = w.in;
+  if (n == 0) {
+    for (int o = out_begin; o < out_end; ++o) y[o] = 0;
+    return;
+  }
+  with_type(w.type, [&]<typename T>(const T*) {
+    stream_channels<1, kMatvecRows, T>(w, x, 0, channels, n, out_begin, out_end, y, 0);
+  });
+}
+
+void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                      int out_begin, int out_end, float* y, int64_t y_stride) {
+  // Outputs in blocks whose weights stay in the second-level cache while all rows pass over them.
+  constexpr int64_t kBlockBytes = 512 * 1024;
+  const int64_t row_bytes = static_cast<int64_t>(w.in) * (w.type == ElementType::f32 ? 4 : 2);
+  int block = static_cast<int>(kBlockBytes / (row_bytes + 1)) / kDotTileOutputs * kDotTileOutputs;
+  if (block < kDotTileOutputs) block = kDotTileOutputs;
+  with_type(w.type, [&]<typename T>(const T*) {
+    for (int begin = out_begin; begin < out_end; begin += block) {
+      const int end = smaller(begin + block, out_end);
+      int r = 0;
+      for (; r + kDotTileRows <= rows; r += kDotTileRows)
+        dot_rows<kDotTileRows, T>(x + r * x_stride, x_stride, w, begin, end, y + r * y_stride,
+                                  y_stride);
+      if constexpr (kDotTileRows > 2) {
+        for (; r + 2 <= rows; r += 2)
+          dot_rows<2, T>(x + r * x_stride, x_stride, w, begin, end, y + r * y_stride, y_stride);
+      }
+      for (; r < rows; ++r) matvec_out_major(w, x + r * x_stride, begin, end, y + r * y_stride);
+    }
+  });
+}
+
+void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
+                     int out_end, float* y, int64_t y_stride) {
+  with_type(w.type, [&]<typename T>(const T*) {
+    const auto stream = [&]<int R, int C>() {
+      stream_channels<R, C, T>(w, x, x_stride, nullptr, w.in, out_begin, out_end, y, y_stride);
+    };
+    switch (rows) {
+      case 0:
+        break;
+      case 1:
+        stream.template operator()<1, kMatvecRows>();
+        break;
+      case 2:
+        stream.template operator()<2, 4>();
+        break;
+      case 3:
+        stream.template operator()<3, 4>();
+        break;
+      case 4:
+        stream.template operator()<4, 4>();
+        break;
+      default:
+        multiply_blocks<T>(w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+    }
+  });
+}
+
+}  // namespace sol::kernels::SOL_ISA_NAME

@@ -1,0 +1,163 @@
+// Vec for AVX2 with FMA: two registers; included by simd.h.
+#pragma once
+
+namespace sol::kernels::SOL_ISA_NAME {
+
+struct Vec {
+  __m256 lo, hi;
+};
+struct Mask {
+  __m256 lo, hi;
+};
+
+// Tile shapes that fill 16 registers: see tile.h and products.cpp.
+inline constexpr int kMatvecRows = 4;
+inline constexpr int kDotTileRows = 2, kDotTileOutputs = 3;
+inline constexpr int kTileRows = 6, kTileVectors = 1;
+inline constexpr int kValueVectors = 4;
+
+struct FirstMasks {
+  __m256i lo, hi;
+};
+inline FirstMasks first_masks(int n) {
+  alignas(32) static constexpr int kMasks[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                                 -1, -1, -1, -1, -1, 0,  0,  0,  0,  0,  0,
+                                                 0,  0,  0,  0,  0,  0,  0,  0,  0,  0};
+  const int* at = kMasks + 16 - n;
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + 8))};
+}
+
+inline Vec zero() {
+  return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+inline Vec set(float x) {
+  return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+
+inline Vec load(const float* p, All) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+inline Vec load(const float* p, First f) {
+  const FirstMasks m = first_masks(f.n);
+  return {_mm256_maskload_ps(p, m.lo), _mm256_maskload_ps(p + 8, m.hi)};
+}
+inline __m256 widen(__m128i halves) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+inline Vec load(const bf16* p, All) {
+  return {widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+inline Vec load(const bf16* p, First f) {
+  bf16 whole[kWidth] = {};  // AVX2 has no masked loads of 16 bits
+  for (int i = 0; i < f.n; ++i) whole[i].bits = p[i].bits;
+  return load(whole, All{});
+}
+
+inline void store(float* p, Vec a, All) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+inline void store(float* p, Vec a, First f) {
+  const FirstMasks m = first_masks(f.n);
+  _mm256_maskstore_ps(p, m.lo, a.lo);
+  _mm256_maskstore_ps(p + 8, m.hi, a.hi);
+}
+// Round to nearest, ties to even; a NaN stays a quiet NaN (as to_bf16 does).
+inline __m256i narrow(__m256 a) {
+  const __m256i u = _mm256_castps_si256(a);
+  const __m256i high = _mm256_srli_epi32(u, 16);
+  const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+  const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+  return _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), quiet, nan);
+}
+inline void store(bf16* p, Vec a, All) {
+  const __m256i packed = _mm256_packus_epi32(narrow(a.lo), narrow(a.hi));  // per 128 bits
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
+}
+inline void store(bf16* p, Vec a, First f) {
+  bf16 whole[kWidth];
+  store(whole, a, All{});
+  for (int i = 0; i < f.n; ++i) p[i].bits = whole[i].bits;
+}
+
+inline Vec operator+(Vec a, Vec b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+inline Vec operator*(Vec a, Vec b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+inline Vec operator/(Vec a, Vec b) {
+  return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+// a * b + c and c - a * b, rounded once.
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+inline Vec negative_fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi)};
+}
+
+// a < b ? a : b and a > b ? a : b, so the second one when either is NaN.
+inline Vec min(Vec a, Vec b) {
+  return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+}
+inline Vec max(Vec a, Vec b) {
+  return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+inline Vec abs(Vec a) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi)};
+}
+// With the sign of `from`; a must not be negative.
+inline Vec with_sign(Vec a, Vec from) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_or_ps(a.lo, _mm256_and_ps(from.lo, sign)),
+          _mm256_or_ps(a.hi, _mm256_and_ps(from.hi, sign))};
+}
+// To the nearest integer, ties to even.
+inline Vec round(Vec a) {
+  return {_mm256_round_ps(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+          _mm256_round_ps(a.hi, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+
+inline Mask less(Vec a, Vec b) {
+  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
+}
+inline Mask first_lanes(int n) {
+  const FirstMasks m = first_masks(n);
+  return {_mm256_castsi256_ps(m.lo), _mm256_castsi256_ps(m.hi)};
+}
+inline Vec select(Mask m, Vec yes, Vec no) {
+  return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
+}
+
+// a * 2^n for whole n in [-252, 254]: in two factors, since one alone may not be a normal number.
+inline __m256 times_power_of_2(__m256 a, __m256 n) {
+  const __m256i whole = _mm256_cvtps_epi32(n);
+  const __m256i half = _mm256_srai_epi32(whole, 1);
+  const __m256i bias = _mm256_set1_epi32(127);
+  const __m256i one = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+  const __m256i other =
+      _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), bias), 23);
+  return _mm256_mul_ps(_mm256_mul_ps(a, _mm256_castsi256_ps(one)), _mm256_castsi256_ps(other));
+}
+inline Vec times_power_of_2(Vec a, Vec n) {
+  return {times_power_of_2(a.lo, n.lo), times_power_of_2(a.hi, n.hi)};
+}
+
+// The sums of four vectors, each folded as l with l+8, l+4, l+2, l+1.
+inline __m128 quarter(Vec a) {
+  const __m256 half = _mm256_add_ps(a.lo, a.hi);
+  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+}
+
+}  // namespace sol::kernels::SOL_ISA_NAME
+
+#include "kernels/isa/simd_reduce.h"

@@ -1,0 +1,28 @@
+#include "kernels/isa/functions.h"
+
+namespace sol::kernels::SOL_ISA_NAME {
+
+extern const Kernels table;
+const Kernels table = {
+    .isa = Isa::SOL_ISA_NAME,
+    .matvec_out_major = matvec_out_major,
+    .matvec_in_major = matvec_in_major,
+    .matmul_out_major = matmul_out_major,
+    .matmul_in_major = matmul_in_major,
+    .rms_norm = rms_norm,
+    .rotary = rotary,
+    .silu_mul = silu_mul,
+    .add = add,
+    .fake_quantise = fake_quantise,
+    .store = store_elements,
+    .load = load_elements,
+    .page_extrema = page_extrema,
+    .page_scores = page_scores,
+    .attend = attend,
+    .attend_causal = attend_causal,
+    .log_sum_exp = log_sum_exp,
+    .layer_norm = layer_norm,
+    .gelu = gelu,
+};
+
+}  // namespace sol::kernels::SOL_ISA_NAME

@@ -1,0 +1,169 @@
+#include "kernel_cases.h"
+
+namespace sol::kernels {
+namespace {
+
+using test::kTypes;
+using test::random_floats;
+
+class Products : public test::EachIsa {};
+SOL_FOR_EACH_ISA(Products);
+
+struct Case {
+  int in, out, extra_stride;
+};
+const Case kCases[] = {{1, 1, 0},    {3, 17, 2},   {16, 16, 0},   {31, 9, 0},   {64, 65, 3},
+                       {130, 63, 0}, {257, 33, 1}, {300, 130, 0}, {513, 70, 5}, {40, 5000, 0}};
+
+struct Weights {
+  test::Stored memory;
+  WeightView view;
+};
+
+Weights random_weights(const Case& c, Layout layout, ElementType type, uint32_t seed) {
+  const int rows = layout == Layout::out_major ? c.out : c.in;
+  const int columns = layout == Layout::out_major ? c.in : c.out;
+  const int64_t stride = columns + c.extra_stride;
+  // The last row ends without the gap between rows.
+  auto values = random_floats((rows - 1) * stride + columns, seed, 0.1f);
+  Weights w{test::stored(values, type), {}};
+  w.view = {w.memory.data(), type, layout, c.in, c.out, stride};
+  return w;
+}
+
+TEST_P(Products, MatvecsAgreeBitForBit) {
+  for (const Case& c : kCases) {
+    for (const ElementType type : kTypes) {
+      const auto x = random_floats(c.in, 1);
+      std::vector<float> expected(c.out, 7.0f), got(c.out, 9.0f);
+      const Weights out_major = random_weights(c, Layout::out_major, type, 2);
+      reference().matvec_out_major(out_major.view, x.data(), 0, c.out, expected.data());
+      fast().matvec_out_major(out_major.view, x.data(), 0, c.out, got.data());
+      EXPECT_SAME_BITS(got, expected);
+
+      const Weights in_major = random_weights(c, Layout::in_major, type, 3);
+      reference().matvec_in_major(in_major.view, x.data(), nullptr, 0, 0, c.out, expected.data());
+      fast().matvec_in_major(in_major.view, x.data(), nullptr, 0, 0, c.out, got.data());
+      EXPECT_SAME_BITS(got, expected);
+    }
+  }
+}
+
+TEST_P(Products, AreRight) {
+  for (const Case& c : kCases) {
+    const auto x = random_floats(c.in, 4);
+    const Weights w = random_weights(c, Layout::out_major, ElementType::f32, 5);
+    std::vector<float> y(c.out);
+    fast().matvec_out_major(w.view, x.data(), 0, c.out, y.data());
+    const float* data = static_cast<const float*>(w.view.data);
+    for (int o = 0; o < c.out; ++o) {
+      double sum = 0;
+      for (int i = 0; i < c.in; ++i) sum += static_cast<double>(x[i]) * data[o * w.view.stride + i];
+      EXPECT_NEAR(y[o], sum, 2e-5);
+    }
+  }
+}
+
+TEST_P(Products, RangesDoNotChangeResultsNorTouchOtherOutputs) {
+  const Case c{97, 150, 1};
+  for (const ElementType type : kTypes) {
+    for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+      const Weights w = random_weights(c, layout, type, 6);
+      const auto x = random_floats(c.in, 7);
+      const auto range = [&](int begin, int end, float* y) {
+        if (layout == Layout::out_major)
+          fast().matvec_out_major(w.view, x.data(), begin, end, y);
+        else
+          fast().matvec_in_major(w.view, x.data(), nullptr, 0, begin, end, y);
+      };
+      std::vector<float> whole(c.out), pieces(c.out, -5.0f);
+      range(0, c.out, whole.data());
+      range(11, 64, pieces.data());
+      EXPECT_EQ(pieces[10], -5.0f);
+      EXPECT_EQ(pieces[64], -5.0f);
+      range(0, 11, pieces.data());
+      range(64, 149, pieces.data());
+      range(149, 150, pieces.data());
+      EXPECT_SAME_BITS(pieces, whole);
+    }
+  }
+}
+
+TEST_P(Products, DroppedChannelEqualsMultiplicationByZero) {
+  for (const Case& c : kCases) {
+    for (const ElementType type : kTypes) {
+      const Weights w = random_weights(c, Layout::in_major, type, 8);
+      auto x = random_floats(c.in, 9);
+      std::vector<int> kept;
+      auto zeroed = x;
+      for (int i = 0; i < c.in; ++i) {
+        if (i % 3 == 0 || i % 7 == 2)
+          kept.push_back(i);
+        else
+          zeroed[i] = 0;
+      }
+      std::vector<float> skipped(c.out, 3.0f), multiplied(c.out, 4.0f);
+      fast().matvec_in_major(w.view, x.data(), kept.data(), static_cast<int>(kept.size()), 0, c.out,
+                             skipped.data());
+      fast().matvec_in_major(w.view, zeroed.data(), nullptr, 0, 0, c.out, multiplied.data());
+      EXPECT_SAME_BITS(skipped, multiplied);
+    }
+  }
+}
+
+TEST_P(Products, DroppedChannelsAreNotRead) {
+  const Case c{20, 40, 0};
+  auto w = random_floats(c.in * c.out, 10);
+  for (int o = 0; o < c.out; ++o) w[5 * c.out + o] = NAN;
+  const auto memory = test::stored(w, ElementType::f32);
+  const WeightView view{memory.data(), ElementType::f32, Layout::in_major, c.in, c.out, c.out};
+  const auto x = random_floats(c.in, 11);
+  const std::vector<int> kept{0, 1, 4, 6, 7, 8, 9, 10, 11, 12, 19};
+  std::vector<float> y(c.out);
+  fast().matvec_in_major(view, x.data(), kept.data(), static_cast<int>(kept.size()), 0, c.out,
+                         y.data());
+  EXPECT_THAT(y, testing::Each(testing::Truly([](float v) { return std::isfinite(v); })));
+}
+
+TEST_P(Products, ManyRowsEqualSingleRowsBitForBit) {
+  for (const Case& c : kCases) {
+    for (const ElementType type : kTypes) {
+      for (const int rows : {1, 2, 3, 4, 5, 6, 7, 12, 17}) {
+        if (c.out > 1000 && rows > 5) continue;
+        const int x_stride = c.in + 3, y_stride = c.out + 2;
+        const auto x = random_floats((rows - 1) * x_stride + c.in, 12 + rows);
+        for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+          const Weights w = random_weights(c, layout, type, 13);
+          std::vector<float> together((rows - 1) * y_stride + c.out, 1.0f), alone = together;
+          const int begin = c.out > 20 ? 13 : 0;
+          if (layout == Layout::out_major) {
+            fast().matmul_out_major(w.view, x.data(), x_stride, rows, begin, c.out, together.data(),
+                                    y_stride);
+            for (int r = 0; r < rows; ++r)
+              fast().matvec_out_major(w.view, x.data() + r * x_stride, begin, c.out,
+                                      alone.data() + r * y_stride);
+          } else {
+            fast().matmul_in_major(w.view, x.data(), x_stride, rows, begin, c.out, together.data(),
+                                   y_stride);
+            for (int r = 0; r < rows; ++r)
+              fast().matvec_in_major(w.view, x.data() + r * x_stride, nullptr, 0, begin, c.out,
+                                     alone.data() + r * y_stride);
+          }
+          EXPECT_SAME_BITS(together, alone);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Products, NoChannelsGiveZero) {
+  const Weights w = random_weights({4, 19, 0}, Layout::in_major, ElementType::bf16, 14);
+  const auto x = random_floats(4, 15);
+  const int none = 0;
+  std::vector<float> y(19, 2.0f);
+  fast().matvec_in_major(w.view, x.data(), &none, 0, 0, 19, y.data());
+  EXPECT_THAT(y, testing::Each(0.0f));
+}
+
+}  // namespace
+}  // namespace sol::kernels
