@@ -13,7 +13,8 @@ namespace {
 
 using kernels::TokenRange;
 
-constexpr int causal_tile_rows = 64;  // positions per call: enough to reuse a tile of keys from cache
+constexpr int causal_tile_rows =
+    64;  // positions per call: enough to reuse a tile of keys from cache
 
 // Per-thread working memory, kept between calls.
 struct Scratch {
@@ -57,13 +58,13 @@ void attend_dense_chunks(const LlamaConfig& config, int layer, Batch& batch) {
         kernels::attend_causal_scratch(tile.rows, group, position + tile.rows, dim));
     kernels::kernels().attend_causal(&batch.q[at], stride, tile.rows, group, position,
                                      tile.segment->sequence->keys(layer, tile.head),
-                                     tile.segment->sequence->values(layer, tile.head), scale, memory,
-                                     &batch.attended[at]);
+                                     tile.segment->sequence->values(layer, tile.head), scale,
+                                     memory, &batch.attended[at]);
   });
 }
 
-// Quest's selection for one query head (paper, appendix "Quest masking"; DESIGN κ): into scratch().ranges.
-// Returns the number of attended tokens.
+// Quest's selection for one query head (paper, appendix "Quest masking"; DESIGN κ): into
+// scratch().ranges. Returns the number of attended tokens.
 int select_ranges(const CpuSequence& sequence, int layer, int kv_head, const float* q, int budget) {
   Scratch& s = scratch();
   const CacheLayout& layout = sequence.layout();
@@ -72,11 +73,14 @@ int select_ranges(const CpuSequence& sequence, int layer, int kv_head, const flo
   s.page_scores.resize(static_cast<size_t>(pages));
   for (int first = 0, block = 0; first < pages; first += layout.pages, ++block) {
     kernels::kernels().page_scores(q, sequence.extrema(layer, kv_head, block), layout.type,
-                                   std::min(layout.pages, pages - first), layout.dim, &s.page_scores[first]);
+                                   std::min(layout.pages, pages - first), layout.dim,
+                                   &s.page_scores[first]);
   }
   const int keep = (budget + options.page_size - 1) / options.page_size;
-  kernels::top_pages(s.page_scores.data(), pages, std::min(keep, pages), !options.force_sinks, s.pages);
-  kernels::token_ranges(s.pages, n, {options.page_size, options.sinks, options.window, options.force_sinks},
+  kernels::top_pages(s.page_scores.data(), pages, std::min(keep, pages), !options.force_sinks,
+                     s.pages);
+  kernels::token_ranges(s.pages, n,
+                        {options.page_size, options.sinks, options.window, options.force_sinks},
                         s.ranges);
   int attended = 0;
   for (const TokenRange& range : s.ranges) attended += range.end - range.begin;
@@ -101,8 +105,9 @@ int64_t attend_group(const LlamaConfig& config, int layer, int kv_head, const Se
     } else {
       total += select_ranges(sequence, layer, kv_head, &batch.q[at], budget);
     }
-    kernels::kernels().attend(&batch.q[at], sequence.keys(layer, kv_head), sequence.values(layer, kv_head),
-                              s.ranges.data(), static_cast<int>(s.ranges.size()), scale, s.reserve(n),
+    kernels::kernels().attend(&batch.q[at], sequence.keys(layer, kv_head),
+                              sequence.values(layer, kv_head), s.ranges.data(),
+                              static_cast<int>(s.ranges.size()), scale, s.reserve(n),
                               &batch.attended[at]);
   }
   return total;
@@ -111,8 +116,8 @@ int64_t attend_group(const LlamaConfig& config, int layer, int kv_head, const Se
 void attend_decoded_tokens(const LlamaConfig& config, int layer, Batch& batch) {
   const int64_t count = static_cast<int64_t>(batch.segments.size());
   std::vector<int64_t> attended(static_cast<size_t>(count) * config.num_kv_heads);
-  // Head by head, and within a head sequence after sequence: forks of one prefix follow each other, so the
-  // prefix's keys and values of that head are still in cache for the next of them.
+  // Head by head, and within a head sequence after sequence: forks of one prefix follow each other,
+  // so the prefix's keys and values of that head are still in cache for the next of them.
   parallel_for(count * config.num_kv_heads, [&](int64_t i) {
     const int kv_head = static_cast<int>(i / count);
     const Segment& segment = batch.segments[i % count];
@@ -129,11 +134,13 @@ void attend_decoded_tokens(const LlamaConfig& config, int layer, Batch& batch) {
                       (static_cast<double>(n) * config.num_heads * config.num_layers);
     const uint64_t element_bytes =
         static_cast<uint64_t>(kernels::size_of(sequence.layout().type)) * config.head_dim;
-    // Query heads of a group that select the same keys read them once from memory; counted as if they
-    // selected alike, so this never overstates the saving's counterpart for one head per group.
+    // Query heads of a group that select the same keys read them once from memory; counted as if
+    // they selected alike, so this never overstates the saving's counterpart for one head per
+    // group.
     cost->bytes += 2 * element_bytes * static_cast<uint64_t>(total) / config.group();
     if (kernels::keep_count(batch.segments[i].action.kappa, static_cast<int>(n)) < n) {
-      cost->bytes += 2 * element_bytes * static_cast<uint64_t>(sequence.page_count()) * config.num_kv_heads;
+      cost->bytes +=
+          2 * element_bytes * static_cast<uint64_t>(sequence.page_count()) * config.num_kv_heads;
     }
   }
 }

@@ -33,10 +33,10 @@ struct Batch {
   int rows() const { return static_cast<int>(tokens.size()); }
 
   // Activations, float32, [rows][width].
-  std::vector<float> x;       // residual stream [d]
-  std::vector<float> normed;  // [d]
-  std::vector<float> q;       // [heads * dim]
-  std::vector<float> k, v;    // [kv_heads * dim]
+  std::vector<float> x;         // residual stream [d]
+  std::vector<float> normed;    // [d]
+  std::vector<float> q;         // [heads * dim]
+  std::vector<float> k, v;      // [kv_heads * dim]
   std::vector<float> attended;  // [heads * dim]
   std::vector<float> update;    // what a block adds to the residual [d]
   std::vector<float> gate_up;   // [2 * intermediate]

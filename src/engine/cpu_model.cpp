@@ -20,7 +20,9 @@ namespace {
 // Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
 constexpr int chunk_rows = 512;
 
-size_t area(int rows, int64_t width) { return static_cast<size_t>(rows) * static_cast<size_t>(width); }
+size_t area(int rows, int64_t width) {
+  return static_cast<size_t>(rows) * static_cast<size_t>(width);
+}
 
 }  // namespace
 
@@ -89,8 +91,8 @@ void CpuModel::embed_tokens(Batch& batch) const {
 void CpuModel::normalise(const std::vector<float>& weight, Batch& batch) const {
   const int d = config_.hidden_size;
   parallel_for(batch.rows(), [&](int64_t r) {
-    kernels::kernels().rms_norm(&batch.x[r * d], weight.data(), static_cast<float>(config_.rms_norm_eps), d,
-                                &batch.normed[r * d]);
+    kernels::kernels().rms_norm(&batch.x[r * d], weight.data(),
+                                static_cast<float>(config_.rms_norm_eps), d, &batch.normed[r * d]);
   });
 }
 
@@ -115,8 +117,10 @@ void CpuModel::rotate(Batch& batch) const {
     for (int r = 0; r < segment.rows; ++r) {
       const int64_t row = segment.first_row + r;
       const int64_t table = static_cast<int64_t>(segment.position + r) * half;
-      rotary(&batch.q[row * q_stride], config_.num_heads, config_.head_dim, &cos_[table], &sin_[table]);
-      rotary(&batch.k[row * k_stride], config_.num_kv_heads, config_.head_dim, &cos_[table], &sin_[table]);
+      rotary(&batch.q[row * q_stride], config_.num_heads, config_.head_dim, &cos_[table],
+             &sin_[table]);
+      rotary(&batch.k[row * k_stride], config_.num_kv_heads, config_.head_dim, &cos_[table],
+             &sin_[table]);
     }
   });
 }
@@ -126,7 +130,8 @@ void CpuModel::write_cache(int layer, Batch& batch) const {
   parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
     const Segment& segment = batch.segments[s];
     const int64_t at = segment.first_row * stride;
-    segment.sequence->write(layer, segment.position, segment.rows, &batch.k[at], &batch.v[at], stride);
+    segment.sequence->write(layer, segment.position, segment.rows, &batch.k[at], &batch.v[at],
+                            stride);
     segment.sequence->update_extrema(layer, segment.position, segment.rows);
   });
 }
@@ -136,14 +141,15 @@ void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
   gate_and_up(layer, batch);
   parallel_for(batch.rows(), [&](int64_t r) {
     const float* gate = &batch.gate_up[2 * r * width];
-    kernels::kernels().silu_mul(gate, gate + width, config_.intermediate_size, &batch.inner[r * width]);
+    kernels::kernels().silu_mul(gate, gate + width, config_.intermediate_size,
+                                &batch.inner[r * width]);
   });
   product(batch.inner, batch.rows(), layer.down, batch.update);
 }
 
-// ρ: of the MLP's input only the channels of largest magnitude count (paper, "Structured MLP activation
-// pruning"). One token: the other channels' rows are not read. A batch, whose union of kept channels soon
-// is everything: they are zeroed.
+// ρ: of the MLP's input only the channels of largest magnitude count (paper, "Structured MLP
+// activation pruning"). One token: the other channels' rows are not read. A batch, whose union of
+// kept channels soon is everything: they are zeroed.
 void CpuModel::gate_and_up(const CpuLayer& layer, Batch& batch) const {
   const int d = config_.hidden_size;
   if (batch.decode && batch.rows() == 1) {
@@ -154,10 +160,9 @@ void CpuModel::gate_and_up(const CpuLayer& layer, Batch& batch) const {
     parallel_for(threads, [&](int64_t part) {
       const Range range = split(layer.gate_up.out, threads, static_cast<int>(part), 64);
       if (range.begin == range.end) return;
-      kernels::kernels().matvec_in_major(layer.gate_up, batch.normed.data(),
-                                         keep < d ? channels.data() : nullptr, keep,
-                                         static_cast<int>(range.begin), static_cast<int>(range.end),
-                                         batch.gate_up.data());
+      kernels::kernels().matvec_in_major(
+          layer.gate_up, batch.normed.data(), keep < d ? channels.data() : nullptr, keep,
+          static_cast<int>(range.begin), static_cast<int>(range.end), batch.gate_up.data());
     });
     return;
   }
@@ -205,8 +210,8 @@ void CpuModel::count_weight_bytes(Batch& batch) const {
   }
 }
 
-// Final norm and head, for the rows that anybody wants something of, a few rows at a time so that logits of
-// a large vocabulary never exist for all rows at once.
+// Final norm and head, for the rows that anybody wants something of, a few rows at a time so that
+// logits of a large vocabulary never exist for all rows at once.
 void CpuModel::write_outputs(Batch& batch) {
   constexpr int64_t max_logits = 4 << 20;  // floats
   const int d = config_.hidden_size, vocab = config_.vocab_size;
@@ -249,9 +254,11 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
   if (options.sinks < 0) fail("the number of sink tokens, {}, is negative", options.sinks);
   if (options.window < 0) fail("the number of window tokens, {}, is negative", options.window);
   const Precision cache = options.cache == Precision::automatic ? precision_ : options.cache;
-  const CacheLayout layout(config_, options,
-                           cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32);
-  const auto found = std::find(pool_block_bytes_.begin(), pool_block_bytes_.end(), layout.block_bytes);
+  const CacheLayout layout(
+      config_, options,
+      cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32);
+  const auto found =
+      std::find(pool_block_bytes_.begin(), pool_block_bytes_.end(), layout.block_bytes);
   const size_t index = static_cast<size_t>(found - pool_block_bytes_.begin());
   if (found == pool_block_bytes_.end()) {
     pool_block_bytes_.push_back(layout.block_bytes);
@@ -271,7 +278,8 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
     check_room(sequence, item.tokens.size());
     for (const ExtendItem::Wanted& wanted : item.wanted) {
       if (wanted.index >= item.tokens.size()) {
-        fail("extend: outputs wanted of position {} of {} tokens", wanted.index, item.tokens.size());
+        fail("extend: outputs wanted of position {} of {} tokens", wanted.index,
+             item.tokens.size());
       }
       if (wanted.out.log_prob) check_token(wanted.out.target);
     }
@@ -295,7 +303,8 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
       const int first_row = batch.rows();
       CpuSequence& sequence = own(current.sequence);
       if (count > 0) {
-        batch.segments.push_back({&sequence, first_row, static_cast<int>(count), sequence.length(), {}});
+        batch.segments.push_back(
+            {&sequence, first_row, static_cast<int>(count), sequence.length(), {}});
         sequence.grow(static_cast<int>(count));
         batch.tokens.insert(batch.tokens.end(), current.tokens.begin() + static_cast<long>(done),
                             current.tokens.begin() + static_cast<long>(done + count));
@@ -331,8 +340,10 @@ void CpuModel::decode(std::span<DecodeItem> items) {
     check_room(sequence, 1);
     const Action& a = item.action;
     if (!(a.kappa > 0 && a.kappa <= 1 && a.rho > 0 && a.rho <= 1 && a.bits >= 2)) {
-      fail("decode: action kappa {}, rho {}, bits {} is out of range: shares lie in (0, 1], bits in 2..16",
-           a.kappa, a.rho, a.bits);
+      fail(
+          "decode: action kappa {}, rho {}, bits {} is out of range: shares lie in (0, 1], bits in "
+          "2..16",
+          a.kappa, a.rho, a.bits);
     }
     longest = std::max(longest, sequence.length() + 1);
   }
@@ -392,7 +403,8 @@ void CpuModel::grow_rotary_table(int positions) {
   sin_.resize(area(rows, half));
   for (int p = have; p < rows; ++p) {
     for (int i = 0; i < half; ++i) {
-      const float angle = static_cast<float>(p) * inverse_frequencies_[i];  // float32, as Hugging Face
+      const float angle =
+          static_cast<float>(p) * inverse_frequencies_[i];  // float32, as Hugging Face
       cos_[area(p, half) + i] = std::cos(angle);
       sin_[area(p, half) + i] = std::sin(angle);
     }
@@ -411,21 +423,26 @@ CpuSequence& CpuModel::own(Sequence* sequence) const {
 
 void CpuModel::check_token(int32_t token) const {
   if (token < 0 || token >= config_.vocab_size) {
-    fail("token {} is outside the model's vocabulary of {}: does the tokenizer belong to this model?", token,
-         config_.vocab_size);
+    fail(
+        "token {} is outside the model's vocabulary of {}: does the tokenizer belong to this "
+        "model?",
+        token, config_.vocab_size);
   }
 }
 
 void CpuModel::check_room(const CpuSequence& sequence, size_t count) const {
   const size_t length = static_cast<size_t>(sequence.length()) + count;
   if (length > static_cast<size_t>(config_.max_position_embeddings)) {
-    fail("{} tokens exceed the model's context of {} (max_position_embeddings in config.json): use a shorter "
-         "text",
-         length, config_.max_position_embeddings);
+    fail(
+        "{} tokens exceed the model's context of {} (max_position_embeddings in config.json): use "
+        "a shorter "
+        "text",
+        length, config_.max_position_embeddings);
   }
 }
 
-std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir, const ModelOptions& options) {
+std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,
+                                        const ModelOptions& options) {
   LlamaConfig config = load_config(dir);
   return std::make_unique<CpuModel>(std::move(config), TensorStore::open_directory(dir), options);
 }

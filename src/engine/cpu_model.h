@@ -1,5 +1,5 @@
-// FrozenModel on the CPU: dense passes and batches through library products, single tokens through kernels
-// that skip what the action drops.
+// FrozenModel on the CPU: dense passes and batches through library products, single tokens through
+// kernels that skip what the action drops.
 #pragma once
 
 #include <filesystem>

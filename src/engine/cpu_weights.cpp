@@ -30,7 +30,8 @@ float element(const TensorView& tensor, int64_t i) {
   return tensor.type == DType::bf16 ? to_float(bf16{bits}) : half_to_float(bits);
 }
 
-// Whether all exponent bits of any of `count` elements are set. Written so that compilers vectorise it.
+// Whether all exponent bits of any of `count` elements are set. Written so that compilers vectorise
+// it.
 template <typename Word>
 bool any_exponent_full(const std::byte* data, int64_t count, Word mask) {
   Word found = 0;
@@ -48,7 +49,8 @@ void require_finite(const TensorView& tensor) {
   std::atomic<int64_t> bad{-1};
   parallel_for((count + chunk - 1) / chunk, [&](int64_t c) {
     const int64_t begin = c * chunk, n = std::min(chunk, count - begin);
-    const std::byte* data = tensor.bytes.data() + begin * static_cast<int64_t>(size_of(tensor.type));
+    const std::byte* data =
+        tensor.bytes.data() + begin * static_cast<int64_t>(size_of(tensor.type));
     bool full = false;
     if (tensor.type == DType::f32) full = any_exponent_full<uint32_t>(data, n, 0x7f800000u);
     if (tensor.type == DType::bf16) full = any_exponent_full<uint16_t>(data, n, 0x7f80u);
@@ -58,9 +60,10 @@ void require_finite(const TensorView& tensor) {
   if (bad < 0) return;
   int64_t i = bad;
   while (std::isfinite(element(tensor, i))) ++i;
-  fail("tensor {} holds {} at element {}: the model file is damaged or its training diverged; "
-       "get another copy of it",
-       tensor.describe(), element(tensor, i), i);
+  fail(
+      "tensor {} holds {} at element {}: the model file is damaged or its training diverged; "
+      "get another copy of it",
+      tensor.describe(), element(tensor, i), i);
 }
 
 std::vector<float> vector_of(const TensorView& tensor) {
@@ -73,10 +76,13 @@ std::vector<float> vector_of(const TensorView& tensor) {
 Precision resolve_precision(Precision requested, const LlamaWeights& weights) {
   if (requested != Precision::automatic) return requested;
   const bool stored = weights.layers.front().gate->type == DType::bf16;
-  return stored && cpu_multiplies_bf16() && current_isa() == Isa::avx512 ? Precision::bf16 : Precision::f32;
+  return stored && cpu_multiplies_bf16() && current_isa() == Isa::avx512 ? Precision::bf16
+                                                                         : Precision::f32;
 }
 
-void CpuWeights::Free::operator()(void* p) const { std::free(p); }
+void CpuWeights::Free::operator()(void* p) const {
+  std::free(p);
+}
 
 void* CpuWeights::allocate(size_t bytes) {
   void* p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -95,7 +101,8 @@ WeightView CpuWeights::matrix(const TensorView& tensor) {
   const bool aligned = reinterpret_cast<uintptr_t>(view.data) % kernels::size_of(type_) == 0;
   if (suits && aligned) return view;  // in place, from the mapped file
   const int element_bytes = kernels::size_of(type_);
-  std::byte* copy = static_cast<std::byte*>(allocate(static_cast<size_t>(tensor.count()) * element_bytes));
+  std::byte* copy =
+      static_cast<std::byte*>(allocate(static_cast<size_t>(tensor.count()) * element_bytes));
   parallel_for(out, [&](int64_t o) {
     for (int64_t i = 0; i < in; ++i) {
       const float x = element(tensor, o * in + i);

@@ -14,13 +14,14 @@ namespace sol {
 struct CpuLayer {
   std::vector<float> input_norm, post_norm;
   kernels::WeightView q, k, v, o, down;  // [out][in], as in the file
-  kernels::WeightView gate_up;  // [in][gate | up]: a channel that ρ drops is one row that is never read
+  kernels::WeightView
+      gate_up;  // [in][gate | up]: a channel that ρ drops is one row that is never read
 };
 
 class CpuWeights {
  public:
-  // Keeps the tensor store mapped: a matrix whose type and layout suit is used in place. Throws Error
-  // naming the tensor and the index of a weight that is NaN or infinite.
+  // Keeps the tensor store mapped: a matrix whose type and layout suit is used in place. Throws
+  // Error naming the tensor and the index of a weight that is NaN or infinite.
   CpuWeights(const LlamaConfig& config, TensorStore store, Precision precision);
 
   std::vector<CpuLayer> layers;
@@ -44,8 +45,8 @@ class CpuWeights {
   std::vector<std::unique_ptr<void, Free>> storage_;
 };
 
-// What Precision::automatic means for these weights: bf16 when the file has bf16 weights and the processor
-// multiplies it, else f32, so that no weight is ever rounded without being asked for.
+// What Precision::automatic means for these weights: bf16 when the file has bf16 weights and the
+// processor multiplies it, else f32, so that no weight is ever rounded without being asked for.
 Precision resolve_precision(Precision requested, const LlamaWeights& weights);
 
 }  // namespace sol

@@ -12,7 +12,9 @@ namespace {
 constexpr int min_block_tokens = 32;
 constexpr int64_t alignment = 64;
 
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t n, int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -29,8 +31,8 @@ CacheLayout::CacheLayout(const LlamaConfig& config, const SequenceOptions& optio
   head_bytes = static_cast<int64_t>(tokens) * dim * element;
   extrema_offset = static_cast<int64_t>(layers) * kv_heads * 2 * head_bytes;
   extrema_head_bytes = static_cast<int64_t>(pages) * 2 * dim * element;
-  block_bytes =
-      round_up(extrema_offset + static_cast<int64_t>(layers) * kv_heads * extrema_head_bytes, alignment);
+  block_bytes = round_up(
+      extrema_offset + static_cast<int64_t>(layers) * kv_heads * extrema_head_bytes, alignment);
 }
 
 BlockPool::~BlockPool() {
@@ -43,7 +45,8 @@ std::shared_ptr<std::byte> BlockPool::acquire() {
     block = free_.back();
     free_.pop_back();
   } else {
-    block = static_cast<std::byte*>(std::aligned_alloc(alignment, static_cast<size_t>(block_bytes_)));
+    block =
+        static_cast<std::byte*>(std::aligned_alloc(alignment, static_cast<size_t>(block_bytes_)));
     if (!block) throw std::bad_alloc();
   }
   return {block, [pool = shared_from_this()](std::byte* b) { pool->free_.push_back(b); }};
@@ -59,7 +62,9 @@ uint64_t CpuSequence::own_bytes() const {
   return static_cast<uint64_t>(owned) * static_cast<uint64_t>(layout_.block_bytes);
 }
 
-std::unique_ptr<CpuSequence> CpuSequence::fork() const { return std::make_unique<CpuSequence>(*this); }
+std::unique_ptr<CpuSequence> CpuSequence::fork() const {
+  return std::make_unique<CpuSequence>(*this);
+}
 
 void CpuSequence::make_own(int block) {
   if (blocks_[block].use_count() == 1) return;
@@ -117,19 +122,21 @@ void CpuSequence::update_extrema(int layer, int position, int count) {
     std::byte* block = blocks_[first / layout_.tokens].get();
     const int slot = first % layout_.tokens;
     for (int head = 0; head < layout_.kv_heads; ++head) {
-      page_extrema(block + layout_.keys_offset(layer, head) + slot * row_bytes, layout_.type, keys_here,
-                   layout_.dim,
+      page_extrema(block + layout_.keys_offset(layer, head) + slot * row_bytes, layout_.type,
+                   keys_here, layout_.dim,
                    block + layout_.page_offset(layer, head) + (slot / size) * 2 * row_bytes);
     }
   }
 }
 
 kernels::CacheView CpuSequence::keys(int layer, int head) const {
-  return {pointers_.data(), layout_.keys_offset(layer, head), layout_.tokens, layout_.dim, layout_.type};
+  return {pointers_.data(), layout_.keys_offset(layer, head), layout_.tokens, layout_.dim,
+          layout_.type};
 }
 
 kernels::CacheView CpuSequence::values(int layer, int head) const {
-  return {pointers_.data(), layout_.values_offset(layer, head), layout_.tokens, layout_.dim, layout_.type};
+  return {pointers_.data(), layout_.values_offset(layer, head), layout_.tokens, layout_.dim,
+          layout_.type};
 }
 
 }  // namespace sol

@@ -21,21 +21,23 @@ struct CacheLayout {
   int layers, kv_heads, dim;
   kernels::ElementType type;
   int page_size;
-  int tokens;  // per block: the smallest multiple of the page size that is at least 32
-  int pages;   // per block
+  int tokens;          // per block: the smallest multiple of the page size that is at least 32
+  int pages;           // per block
   int64_t head_bytes;  // keys (or values) of one layer and head
   int64_t extrema_offset, extrema_head_bytes;
   int64_t block_bytes;
 
-  int64_t keys_offset(int layer, int head) const { return (layer * kv_heads + head) * 2 * head_bytes; }
+  int64_t keys_offset(int layer, int head) const {
+    return (layer * kv_heads + head) * 2 * head_bytes;
+  }
   int64_t values_offset(int layer, int head) const { return keys_offset(layer, head) + head_bytes; }
   int64_t page_offset(int layer, int head) const {
     return extrema_offset + (layer * kv_heads + head) * extrema_head_bytes;
   }
 };
 
-// Hands out blocks and keeps returned ones for reuse, so that episodes that come and go do not ask the
-// system for memory every time.
+// Hands out blocks and keeps returned ones for reuse, so that episodes that come and go do not ask
+// the system for memory every time.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
   explicit BlockPool(int64_t block_bytes) : block_bytes_(block_bytes) {}
@@ -50,7 +52,8 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
 // A sequence's blocks. A block with more than one owner is copied before it is written.
 class CpuSequence final : public Sequence {
  public:
-  CpuSequence(const SequenceOptions& options, const CacheLayout& layout, std::shared_ptr<BlockPool> pool);
+  CpuSequence(const SequenceOptions& options, const CacheLayout& layout,
+              std::shared_ptr<BlockPool> pool);
 
   int length() const override { return length_; }
   const SequenceOptions& options() const override { return options_; }
@@ -58,15 +61,16 @@ class CpuSequence final : public Sequence {
 
   std::unique_ptr<CpuSequence> fork() const;
 
-  // Makes room for positions length()..length()+count-1 and counts them as part of the sequence; their
-  // keys and values are written by write() layer by layer.
+  // Makes room for positions length()..length()+count-1 and counts them as part of the sequence;
+  // their keys and values are written by write() layer by layer.
   void grow(int count);
   // Forgets all but the first `length` tokens; the extrema of a page that is cut are recomputed.
   void truncate(int length);
 
   // Stores the rotated keys and the values of `count` positions from `position`: row r at
   // keys + r * stride, heads one after another.
-  void write(int layer, int position, int count, const float* keys, const float* values, int64_t stride);
+  void write(int layer, int position, int count, const float* keys, const float* values,
+             int64_t stride);
   // Recomputes the extrema of every page that holds one of these positions.
   void update_extrema(int layer, int position, int count);
 

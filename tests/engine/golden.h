@@ -1,4 +1,5 @@
-// Golden models and their values, made by other people's implementations (tests/data/golden/README.md).
+// Golden models and their values, made by other people's implementations
+// (tests/data/golden/README.md).
 #pragma once
 
 #include <cmath>
@@ -9,12 +10,15 @@
 #include "base/file_io.h"
 #include "base/json.h"
 #include "model/safetensors.h"
+#include "sol/error.h"
 #include "sol/frozen_model.h"
 #include "support.h"
 
 namespace sol::test {
 
-inline std::filesystem::path golden_dir() { return test_data() / "golden"; }
+inline std::filesystem::path golden_dir() {
+  return test_data() / "golden";
+}
 
 inline std::vector<float> read_floats(const std::filesystem::path& path) {
   const std::string bytes = read_file(path);

@@ -1,4 +1,5 @@
-// Decode steps under actions against the authors' code (golden/sol/decode.json), alone and in a batch.
+// Decode steps under actions against the authors' code (golden/sol/decode.json), alone and in a
+// batch.
 #include <algorithm>
 
 #include "base/cpu.h"
@@ -14,8 +15,10 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Json& c : read_json(golden_dir() / "sol" / "decode.json").at("cases")) {
-    all.push_back({c.at("name"), c.at("folder"), c.at("page_size"), c.at("prefill"), c.at("steps")});
+  const Json golden = read_json(golden_dir() / "sol" / "decode.json");
+  for (const Json& c : golden.at("cases")) {
+    all.push_back(
+        {c.at("name"), c.at("folder"), c.at("page_size"), c.at("prefill"), c.at("steps")});
   }
   return all;
 }
@@ -61,9 +64,13 @@ TEST_P(GoldenDecode, StepsAgreeAloneAndInABatch) {
     for (size_t b = 0; b < 2; ++b) {
       const size_t at = b * static_cast<size_t>(test_case.steps) + static_cast<size_t>(t);
       const Action action{keep[at], prune[at], static_cast<int>(bits[at])};
-      const auto token = static_cast<int32_t>(ids[b * length + static_cast<size_t>(test_case.prefill + t)]);
-      items.push_back({together[b].get(), token, action,
-                       {.hidden = &hidden[b * 64], .logits = &logits[b * 320]}, nullptr});
+      const auto token =
+          static_cast<int32_t>(ids[b * length + static_cast<size_t>(test_case.prefill + t)]);
+      items.push_back({together[b].get(),
+                       token,
+                       action,
+                       {.hidden = &hidden[b * 64], .logits = &logits[b * 320]},
+                       nullptr});
     }
     model->decode(items);
     for (size_t b = 0; b < 2; ++b) {
@@ -74,7 +81,8 @@ TEST_P(GoldenDecode, StepsAgreeAloneAndInABatch) {
       single.sequence = alone[b].get();
       single.out = {.hidden = single_hidden.data(), .logits = single_logits.data()};
       model->decode({&single, 1});
-      worst_between = std::max(worst_between, max_difference(&logits[b * 320], single_logits.data(), 320));
+      worst_between =
+          std::max(worst_between, max_difference(&logits[b * 320], single_logits.data(), 320));
       if (deterministic) {
         EXPECT_TRUE(std::equal(single_logits.begin(), single_logits.end(), &logits[b * 320]))
             << "step " << t << ": alone and in a batch must agree bit for bit";
@@ -83,8 +91,8 @@ TEST_P(GoldenDecode, StepsAgreeAloneAndInABatch) {
   }
   std::sort(differences.begin(), differences.end());
   const bool quantised = std::any_of(bits.begin(), bits.end(), [](int64_t q) { return q < 16; });
-  // A value on a rounding tie can flip by one quantum (tests/data/golden/README.md): loose bound, tight
-  // median there.
+  // A value on a rounding tie can flip by one quantum (tests/data/golden/README.md): loose bound,
+  // tight median there.
   EXPECT_LT(differences.back(), quantised ? 6e-3 : 5e-5);
   EXPECT_LT(differences[differences.size() / 2], 2e-5);
   EXPECT_LT(worst_between, quantised ? 6e-3 : 5e-5);
@@ -98,10 +106,10 @@ std::vector<Isa> isas() {
 INSTANTIATE_TEST_SUITE_P(EveryIsa, GoldenDecode,
                          testing::Combine(testing::ValuesIn(isas()), testing::Bool(),
                                           testing::ValuesIn(cases())),
-                         [](const auto& info) {
-                           return std::string(to_string(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) ? "_own_" : "_library_") +
-                                  std::get<2>(info.param).name;
+                         [](const auto& param_info) {
+                           return std::string(to_string(std::get<0>(param_info.param))) +
+                                  (std::get<1>(param_info.param) ? "_own_" : "_library_") +
+                                  std::get<2>(param_info.param).name;
                          });
 
 }  // namespace

@@ -62,14 +62,21 @@ TEST_P(GoldenModels, DenseStepsAgreeAfterAPrefill) {
   const GoldenModel golden(std::get<2>(GetParam()));
   auto model = load_model(golden.dir, options());
   auto sequence = model->create({});
-  ExtendItem item{sequence.get(), std::span(golden.ids).first(static_cast<size_t>(golden.prefill)), {}};
+  ExtendItem item{
+      sequence.get(), std::span(golden.ids).first(static_cast<size_t>(golden.prefill)), {}};
   model->extend({&item, 1});
   std::vector<float> logits(320), hidden(64);
   for (size_t i = static_cast<size_t>(golden.prefill); i < golden.ids.size(); ++i) {
-    DecodeItem step{sequence.get(), golden.ids[i], {}, {.hidden = hidden.data(), .logits = logits.data()}, nullptr};
+    DecodeItem step{sequence.get(),
+                    golden.ids[i],
+                    {},
+                    {.hidden = hidden.data(), .logits = logits.data()},
+                    nullptr};
     model->decode({&step, 1});
-    EXPECT_LT(max_difference(logits.data(), &golden.logits[i * 320], 320), tolerance) << "position " << i;
-    EXPECT_LT(max_difference(hidden.data(), &golden.hidden[i * 64], 64), tolerance) << "position " << i;
+    EXPECT_LT(max_difference(logits.data(), &golden.logits[i * 320], 320), tolerance)
+        << "position " << i;
+    EXPECT_LT(max_difference(hidden.data(), &golden.hidden[i * 64], 64), tolerance)
+        << "position " << i;
   }
 }
 
@@ -78,18 +85,21 @@ std::vector<Isa> isas() {
   return {all.begin(), all.end()};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EveryIsa, GoldenModels,
-    testing::Combine(testing::ValuesIn(isas()), testing::Bool(),
-                     testing::Values("tiny_tied_f32", "tiny_untied_f32", "tiny_llama3rope_f32",
-                                     "tiny_sharded_f32", "tiny_tied_bf16", "tiny_nohead_dim_key_f32")),
-    [](const auto& info) {
-      return std::string(to_string(std::get<0>(info.param))) +
-             (std::get<1>(info.param) ? "_own_" : "_library_") + std::get<2>(info.param);
-    });
+INSTANTIATE_TEST_SUITE_P(EveryIsa, GoldenModels,
+                         testing::Combine(testing::ValuesIn(isas()), testing::Bool(),
+                                          testing::Values("tiny_tied_f32", "tiny_untied_f32",
+                                                          "tiny_llama3rope_f32", "tiny_sharded_f32",
+                                                          "tiny_tied_bf16",
+                                                          "tiny_nohead_dim_key_f32")),
+                         [](const auto& param_info) {
+                           return std::string(to_string(std::get<0>(param_info.param))) +
+                                  (std::get<1>(param_info.param) ? "_own_" : "_library_") +
+                                  std::get<2>(param_info.param);
+                         });
 
-// bf16 operands round at 2^-9 relative; Hugging Face's own bf16 pass is 0.59 away from its float32 one on
-// this model (golden.json, bf16_vs_f32_compute_max_abs), and ours keeps the residual stream in float32.
+// bf16 operands round at 2^-9 relative; Hugging Face's own bf16 pass is 0.59 away from its float32
+// one on this model (golden.json, bf16_vs_f32_compute_max_abs), and ours keeps the residual stream
+// in float32.
 TEST(GoldenModel, Bf16PassStaysWithinItsTolerance) {
   const GoldenModel golden("tiny_tied_bf16");
   auto model = load_model(golden.dir, {Precision::bf16});

@@ -1,4 +1,6 @@
 // Forks, truncation, refresh, batching and errors of the CPU engine.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -74,14 +76,16 @@ TEST(Sequence, TruncateThenExtendEqualsNeverHavingStrayed) {
   for (int cut : {70, 69, 66, 64, 33, 1}) {
     auto strayed = model->create({.page_size = 8});
     extend(*model, *strayed, prefix);
-    for (int t = 0; t < 20; ++t) decode(*model, *strayed, 200 + t, harsh);  // polluted keys and values
+    for (int t = 0; t < 20; ++t)
+      decode(*model, *strayed, 200 + t, harsh);  // polluted keys and values
     model->truncate(*strayed, cut);
     EXPECT_EQ(strayed->length(), cut);
     auto straight = model->create({.page_size = 8});
     extend(*model, *straight, std::span(prefix).first(static_cast<size_t>(cut)));
     // Page extrema of the cut page must have forgotten the dropped keys, or selection differs.
     for (int32_t token : rest) {
-      EXPECT_EQ(decode(*model, *strayed, token, harsh), decode(*model, *straight, token, harsh)) << cut;
+      EXPECT_EQ(decode(*model, *strayed, token, harsh), decode(*model, *straight, token, harsh))
+          << cut;
     }
   }
 }
@@ -106,15 +110,21 @@ TEST(Sequence, DeterministicResultsDependNeitherOnBatchNorOnThreads) {
         std::vector<std::vector<float>> logits(static_cast<size_t>(batch), std::vector<float>(320));
         std::vector<DecodeItem> steps;
         for (int i = 0; i < batch; ++i) {
-          const Action action{0.1f + 0.05f * static_cast<float>((i + t) % 10), i % 3 ? 0.5f : 1.0f, 4 + i % 13};
-          steps.push_back({sequences[i].get(), (i * 7 + t) % 320, action, {.logits = logits[i].data()}, nullptr});
+          const Action action{0.1f + 0.05f * static_cast<float>((i + t) % 10), i % 3 ? 0.5f : 1.0f,
+                              4 + i % 13};
+          steps.push_back({sequences[i].get(),
+                           (i * 7 + t) % 320,
+                           action,
+                           {.logits = logits[i].data()},
+                           nullptr});
         }
         model->decode(steps);
         for (int i = 0; i < batch; ++i) {
           const size_t key = static_cast<size_t>(i) * 4 + static_cast<size_t>(t);
           if (expected.size() <= key) expected.resize(key + 1);
           if (expected[key].empty()) expected[key] = logits[i];
-          EXPECT_EQ(expected[key], logits[i]) << threads << " threads, batch " << batch << ", sequence " << i;
+          EXPECT_EQ(expected[key], logits[i])
+              << threads << " threads, batch " << batch << ", sequence " << i;
         }
       }
     }
@@ -127,7 +137,8 @@ TEST(Sequence, DenseChunksDoNotDependOnHowTokensArrive) {
   const auto prefix = tokens(200, 6);
   auto whole = model->create({}), pieces = model->create({});
   extend(*model, *whole, prefix);
-  for (size_t at = 0, n = 1; at < prefix.size(); at += n, n = std::min<size_t>(n * 2 + 1, prefix.size() - at)) {
+  for (size_t at = 0, n = 1; at < prefix.size();
+       at += n, n = std::min<size_t>(n * 2 + 1, prefix.size() - at)) {
     extend(*model, *pieces, std::span(prefix).subspan(at, std::min(n, prefix.size() - at)));
   }
   EXPECT_EQ(pieces->length(), 200);
@@ -167,8 +178,12 @@ TEST(Sequence, LogProbAndEntropyAgreeWithTheLogits) {
   extend(*model, *sequence, tokens(30, 9));
   std::vector<float> logits(320);
   float log_prob = 0, entropy = 0;
-  DecodeItem item{sequence.get(), 4, {}, {.logits = logits.data(), .target = 17, .log_prob = &log_prob,
-                                          .entropy = &entropy}, nullptr};
+  DecodeItem item{
+      sequence.get(),
+      4,
+      {},
+      {.logits = logits.data(), .target = 17, .log_prob = &log_prob, .entropy = &entropy},
+      nullptr};
   model->decode({&item, 1});
   double sum = 0, expected_entropy = 0;
   for (float x : logits) sum += std::exp(static_cast<double>(x));
@@ -192,14 +207,23 @@ TEST(Sequence, BadRequestsAreErrorsThatChangeNothing) {
   auto other = load_model(golden_dir() / "tiny_untied_f32", {Precision::f32});
   auto sequence = model->create({});
   extend(*model, *sequence, tokens(10, 1));
-  EXPECT_THAT(error_of([&] { decode(*model, *sequence, 320); }), testing::HasSubstr("vocabulary of 320"));
+  EXPECT_THAT(error_of([&] { decode(*model, *sequence, 320); }),
+              testing::HasSubstr("vocabulary of 320"));
   EXPECT_THAT(error_of([&] { decode(*model, *sequence, -1); }), testing::HasSubstr("vocabulary"));
   EXPECT_THAT(error_of([&] { extend(*model, *sequence, tokens(247, 1)); }),
               testing::HasSubstr("exceed the model's context of 256"));
-  EXPECT_THAT(error_of([&] { decode(*model, *sequence, 1, {0.0f, 1.0f, 16}); }), testing::HasSubstr("out of range"));
-  EXPECT_THAT(error_of([&] { decode(*model, *sequence, 1, {1.0f, 1.5f, 16}); }), testing::HasSubstr("out of range"));
-  EXPECT_THAT(error_of([&] { model->truncate(*sequence, 11); }), testing::HasSubstr("outside 0..10"));
-  EXPECT_THAT(error_of([&] { model->create({.page_size = 0}); }), testing::HasSubstr("page size 0"));
+  EXPECT_THAT(error_of([&] {
+                decode(*model, *sequence, 1, {0.0f, 1.0f, 16});
+              }),
+              testing::HasSubstr("out of range"));
+  EXPECT_THAT(error_of([&] {
+                decode(*model, *sequence, 1, {1.0f, 1.5f, 16});
+              }),
+              testing::HasSubstr("out of range"));
+  EXPECT_THAT(error_of([&] { model->truncate(*sequence, 11); }),
+              testing::HasSubstr("outside 0..10"));
+  EXPECT_THAT(error_of([&] { model->create({.page_size = 0}); }),
+              testing::HasSubstr("page size 0"));
   std::vector<DecodeItem> twice(2, DecodeItem{sequence.get(), 1, {}, {}, nullptr});
   EXPECT_THAT(error_of([&] { model->decode(twice); }), testing::HasSubstr("twice"));
   EXPECT_EQ(sequence->length(), 10);
