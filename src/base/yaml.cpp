@@ -133,6 +133,13 @@ YAML::Node YamlMap::find(const std::string& key) const {
   return YAML::Node(YAML::NodeType::Undefined);
 }
 
+// Of the key: an empty value's own mark lies behind it.
+int YamlMap::line_of_key(const std::string& key) const {
+  for (const auto& entry : node_)
+    if (entry.first.Scalar() == key) return line_of(entry.first);
+  return line_of(node_);
+}
+
 bool YamlMap::has(const std::string& key) const {
   return find(key).IsDefined();
 }
@@ -141,10 +148,11 @@ template <typename T>
 T YamlMap::get(const std::string& key) {
   known_.insert(key);
   const YAML::Node node = find(key);
-  if (!node.IsDefined()) fail("{}, line {}: {} is missing", where_, line_of(node_), full_name(key));
+  if (!node.IsDefined())
+    fail("{}, line {}: {} is missing", where_, line_of_key(key), full_name(key));
   T value{};
   if (!convert(node, value))
-    fail("{}, line {}: {} must be {}, not {}", where_, line_of(node), full_name(key),
+    fail("{}, line {}: {} must be {}, not {}", where_, line_of_key(key), full_name(key),
          type_name(value), shown(node));
   return value;
 }
@@ -158,9 +166,10 @@ T YamlMap::get_or(const std::string& key, T fallback) {
 YamlMap YamlMap::map(const std::string& key) {
   known_.insert(key);
   const YAML::Node node = find(key);
-  if (!node.IsDefined()) fail("{}, line {}: {} is missing", where_, line_of(node_), full_name(key));
+  if (!node.IsDefined())
+    fail("{}, line {}: {} is missing", where_, line_of_key(key), full_name(key));
   if (!node.IsMap())
-    fail("{}, line {}: {} must be a mapping, not {}", where_, line_of(node), full_name(key),
+    fail("{}, line {}: {} must be a mapping, not {}", where_, line_of_key(key), full_name(key),
          shown(node));
   return YamlMap(node, where_, full_name(key));
 }

@@ -34,6 +34,7 @@ class YamlMap {
   YamlMap(YAML::Node node, std::string where, std::string section);
   std::string full_name(const std::string& key) const;  // with the sections it lies in
   YAML::Node find(const std::string& key) const;        // undefined when absent
+  int line_of_key(const std::string& key) const;
   YAML::Node node_;
   std::string where_, section_;
   std::set<std::string> known_;

@@ -1,0 +1,154 @@
+#include "base/file_io.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/mapped_file.h"
+#include "sol/error.h"
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryDirectory;
+using test::throws;
+
+int files_in(const fs::path& dir) {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir)) ++count;
+  return count;
+}
+
+// A write beyond `bytes` fails with EFBIG while this lives, as a full disk fails with ENOSPC.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit limit = old_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit old_{};
+  void (*handler_)(int);
+};
+
+TEST(FileIo, ReadsWhatWasWritten) {
+  const TemporaryDirectory dir;
+  const std::string content = std::string("a\0b\n", 4) + std::string(200000, 'x');
+  write_file_atomically(dir.path() / "f", content);
+  EXPECT_EQ(read_file(dir.path() / "f"), content);
+  EXPECT_EQ(files_in(dir.path()), 1);
+}
+
+TEST(FileIo, AMissingFileIsNamed) {
+  EXPECT_THAT([] { read_file("/nonexistent/name"); },
+              throws({"/nonexistent/name", "No such file or directory"}));
+  EXPECT_THAT([] { MappedFile("/nonexistent/name"); },
+              throws({"/nonexistent/name", "No such file or directory"}));
+}
+
+TEST(FileIo, ADirectoryIsNotAFile) {
+  const TemporaryDirectory dir;
+  EXPECT_THAT([&] { read_file(dir.path()); }, throws({"is a directory"}));
+  EXPECT_THAT([&] { MappedFile file(dir.path()); }, throws({"not a regular file"}));
+  EXPECT_THAT([&] { AtomicFile file(dir.path()); }, throws({"is a directory"}));
+}
+
+TEST(AtomicFile, NothingAppearsBeforeCommit) {
+  const TemporaryDirectory dir;
+  const fs::path path = dir.path() / "f";
+  write_file_atomically(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+    EXPECT_EQ(read_file(path), "old");
+  }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(files_in(dir.path()), 1);
+  AtomicFile file(path);
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(files_in(dir.path()), 1);
+  EXPECT_THAT([&] { file.write("more"); }, throws({"after commit"}));
+  EXPECT_THAT([&] { file.commit(); }, throws({"twice"}));
+}
+
+TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {
+  const TemporaryDirectory dir;
+  const fs::path path = dir.path() / "f";
+  write_file_atomically(path, "old");
+  {
+    const FileSizeLimit limit(1 << 16);
+    EXPECT_THAT([&] { write_file_atomically(path, std::string(1 << 20, 'x')); },
+                throws({path.string(), "cannot write"}));
+    // Small enough to stay in the buffer until commit.
+    const FileSizeLimit smaller(10);
+    EXPECT_THAT([&] { write_file_atomically(path, "more than ten bytes"); },
+                throws({path.string(), "cannot write"}));
+  }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(files_in(dir.path()), 1);
+}
+
+TEST(AtomicFile, AMissingDirectoryIsNamed) {
+  EXPECT_THAT([] { AtomicFile file("/nonexistent/f"); },
+              throws({"/nonexistent", "No such file or directory"}));
+}
+
+TEST(AtomicFile, ARelativeNameWithoutADirectoryWorks) {
+  const TemporaryDirectory dir;
+  const fs::path before = fs::current_path();
+  fs::current_path(dir.path());
+  write_file_atomically("plain", "x");
+  fs::current_path(before);
+  EXPECT_EQ(read_file(dir.path() / "plain"), "x");
+}
+
+TEST(EnsureWritableDirectory, CreatesParents) {
+  const TemporaryDirectory dir;
+  ensure_writable_directory(dir.path() / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(dir.path() / "a" / "b"));
+  EXPECT_EQ(files_in(dir.path() / "a" / "b"), 0);
+  ensure_writable_directory(dir.path() / "a" / "b");
+}
+
+TEST(EnsureWritableDirectory, AFileInTheWayIsAnError) {
+  const TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "f", "x");
+  EXPECT_THAT([&] { ensure_writable_directory(dir.path() / "f"); }, throws({"f"}));
+  EXPECT_THAT([&] { ensure_writable_directory(dir.path() / "f" / "sub"); }, throws({"f/sub"}));
+}
+
+TEST(EnsureWritableDirectory, AnUnwritableDirectoryIsAnError) {
+  // Root may write anywhere but in /proc, which takes no files from anybody.
+  EXPECT_THAT([] { ensure_writable_directory("/proc"); }, throws({"/proc", "cannot write"}));
+}
+
+TEST(MappedFile, MapsContentAndMoves) {
+  const TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "f", "content");
+  MappedFile file(dir.path() / "f");
+  MappedFile moved(std::move(file));
+  ASSERT_EQ(moved.bytes().size(), 7u);
+  EXPECT_EQ(static_cast<char>(moved.bytes()[0]), 'c');
+  EXPECT_TRUE(file.bytes().empty());  // NOLINT: what moving leaves behind is the point
+  write_file_atomically(dir.path() / "g", "");
+  moved = MappedFile(dir.path() / "g");
+  EXPECT_TRUE(moved.bytes().empty());
+}
+
+}  // namespace
+}  // namespace sol

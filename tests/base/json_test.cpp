@@ -1,0 +1,69 @@
+#include "base/json.h"
+
+#include "base/file_io.h"
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+using test::throws;
+
+const Json object = Json::parse(R"({"b": true, "i": 5, "n": -3, "f": 2.5, "whole": 7.0, "s": "x",
+    "big": 18446744073709551615, "null": null, "huge": 1e300, "list": [1]})");
+
+TEST(Json, GetsEveryType) {
+  EXPECT_EQ(json_get<bool>(object, "b", "d"), true);
+  EXPECT_EQ(json_get<int>(object, "i", "d"), 5);
+  EXPECT_EQ(json_get<int>(object, "whole", "d"), 7);
+  EXPECT_EQ(json_get<int64_t>(object, "n", "d"), -3);
+  EXPECT_EQ(json_get<uint64_t>(object, "big", "d"), UINT64_MAX);
+  EXPECT_EQ(json_get<float>(object, "f", "d"), 2.5f);
+  EXPECT_EQ(json_get<double>(object, "i", "d"), 5.0);
+  EXPECT_EQ(json_get<std::string>(object, "s", "d"), "x");
+  EXPECT_EQ(json_get_or<int>(object, "none", 9, "d"), 9);
+  EXPECT_EQ(json_get_or<int>(object, "i", 9, "d"), 5);
+}
+
+TEST(Json, ErrorsNameDocumentFieldAndType) {
+  EXPECT_THAT([] { json_get<int>(object, "none", "file.json"); },
+              throws({"file.json", "\"none\"", "missing"}));
+  EXPECT_THAT([] { json_get<int>(object, "s", "file.json"); },
+              throws({"file.json", "\"s\"", "whole number", "\"x\""}));
+  EXPECT_THAT([] { json_get<int>(object, "f", "d"); }, throws({"whole number", "2.5"}));
+  EXPECT_THAT([] { json_get<int>(object, "b", "d"); }, throws({"whole number", "true"}));
+  EXPECT_THAT([] { json_get<bool>(object, "i", "d"); }, throws({"true or false"}));
+  EXPECT_THAT([] { json_get<double>(object, "s", "d"); }, throws({"a number"}));
+  EXPECT_THAT([] { json_get<std::string>(object, "i", "d"); }, throws({"a string", "5"}));
+  EXPECT_THAT([] { json_get<std::string>(object, "list", "d"); }, throws({"an array"}));
+  EXPECT_THAT([] { json_get_or<int>(object, "null", 1, "d"); }, throws({"\"null\"", "null"}));
+  EXPECT_THAT([] { json_get<int>(Json(3), "x", "d"); }, throws({"expected an object"}));
+}
+
+TEST(Json, NumbersMustFit) {
+  EXPECT_THAT([] { json_get<int>(object, "big", "d"); }, throws({"\"big\""}));
+  EXPECT_THAT([] { json_get<int64_t>(object, "big", "d"); }, throws({"\"big\""}));
+  EXPECT_THAT([] { json_get<int64_t>(object, "huge", "d"); }, throws({"\"huge\""}));
+  EXPECT_THAT([] { json_get<uint64_t>(object, "n", "d"); }, throws({"not negative", "-3"}));
+  EXPECT_THAT([] { json_get<float>(object, "huge", "d"); }, throws({"\"huge\""}));
+  EXPECT_EQ(json_get<double>(object, "huge", "d"), 1e300);
+}
+
+TEST(Json, MalformedTextIsNamedWithItsPlace) {
+  EXPECT_THAT([] { parse_json("{\"a\": \n]", "line 3 of x"); },
+              throws({"line 3 of x", "not valid JSON", "line 2"}));
+  EXPECT_THAT([] { parse_json("", "empty"); }, throws({"empty"}));
+  EXPECT_THAT([] { parse_json("[1e999]", "d"); }, throws({"d"}));
+  EXPECT_THAT([] { parse_json("\"\xff\"", "d"); }, throws({"d"}));
+  EXPECT_THAT([] { parse_json(std::string(1000000, '['), "deep"); }, throws({"deep"}));
+}
+
+TEST(Json, ReadsFiles) {
+  const test::TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "x.json", "{\"a\": 1}");
+  EXPECT_EQ(json_get<int>(read_json(dir.path() / "x.json"), "a", "x"), 1);
+  EXPECT_THAT([&] { read_json(dir.path() / "y.json"); }, throws({"y.json"}));
+}
+
+}  // namespace
+}  // namespace sol

@@ -1,0 +1,87 @@
+#include "base/yaml.h"
+
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+using test::throws;
+
+YamlMap parse(const std::string& text) {
+  return YamlMap::parse(text, "c.yaml");
+}
+
+TEST(Yaml, GetsEveryType) {
+  YamlMap map = parse(
+      "b: true\ni: -5\nl: 9000000000\nd: 1e-4\ns: word\nq: \"12\"\nds: [1, 2.5]\nss: [s60, "
+      "s100]\n");
+  EXPECT_EQ(map.get<bool>("b"), true);
+  EXPECT_EQ(map.get<int>("i"), -5);
+  EXPECT_EQ(map.get<int64_t>("l"), 9000000000);
+  EXPECT_EQ(map.get<double>("d"), 1e-4);
+  EXPECT_EQ(map.get<std::string>("s"), "word");
+  EXPECT_EQ(map.get<std::string>("q"), "12");
+  EXPECT_EQ(map.get<std::vector<double>>("ds"), (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(map.get<std::vector<std::string>>("ss"), (std::vector<std::string>{"s60", "s100"}));
+  EXPECT_EQ(map.get_or<int>("none", 3), 3);
+  EXPECT_TRUE(map.has("i"));
+  EXPECT_FALSE(map.has("none"));
+  map.reject_unknown();
+}
+
+TEST(Yaml, ErrorsNameFileLineAndKey) {
+  YamlMap map = parse("a: 1\nb: x\nc: [1, x]\nsub:\n  deep: 1.5\nnothing:\n");
+  EXPECT_THAT([&] { map.get<int>("b"); },
+              throws({"c.yaml", "line 2", "b must be", "whole number"}));
+  EXPECT_THAT([&] { map.get<std::vector<double>>("c"); }, throws({"line 3", "list of numbers"}));
+  EXPECT_THAT([&] { map.get<int>("none"); }, throws({"c.yaml", "none is missing"}));
+  EXPECT_THAT([&] { map.get<std::string>("nothing"); }, throws({"line 6", "nothing must be"}));
+  EXPECT_THAT([&] { map.map("a"); }, throws({"line 1", "a must be a mapping"}));
+  EXPECT_THAT([&] { map.map("none"); }, throws({"none is missing"}));
+  YamlMap sub = map.map("sub");
+  EXPECT_THAT([&] { sub.get<int>("deep"); }, throws({"line 5", "sub.deep", "1.5"}));
+}
+
+TEST(Yaml, NumbersMustFitAndBeFinite) {
+  YamlMap map = parse("big: 9000000000\ninf: .inf\nnan: nan\nquoted: '5'\nhex: 0x10\n");
+  EXPECT_THAT([&] { map.get<int>("big"); }, throws({"big"}));
+  EXPECT_THAT([&] { map.get<double>("inf"); }, throws({"inf"}));
+  EXPECT_THAT([&] { map.get<double>("nan"); }, throws({"nan"}));
+  EXPECT_THAT([&] { map.get<int>("quoted"); }, throws({"quoted"}));
+  EXPECT_THAT([&] { map.get<int>("hex"); }, throws({"hex"}));
+}
+
+TEST(Yaml, UnknownKeysAreRejected) {
+  YamlMap map = parse("known: 1\ntypo: 2\n");
+  map.get<int>("known");
+  map.get_or<int>("other", 1);
+  EXPECT_THAT([&] { map.reject_unknown(); },
+              throws({"c.yaml", "line 2", "unknown key typo", "known, other"}));
+}
+
+TEST(Yaml, OptionalMaps) {
+  YamlMap map = parse("sub: {x: 1}\n");
+  auto sub = map.optional_map("sub");
+  ASSERT_TRUE(sub);
+  EXPECT_EQ(sub->get<int>("x"), 1);
+  EXPECT_FALSE(map.optional_map("none"));
+  map.reject_unknown();
+}
+
+TEST(Yaml, DuplicatesAreRejected) {
+  EXPECT_THAT([] { parse("a: 1\nb: 2\na: 3\n"); },
+              throws({"c.yaml", "line 3", "a is given twice"}));
+}
+
+TEST(Yaml, OtherDocumentsAreRejected) {
+  EXPECT_THAT([] { parse("a: [1\nb: 2"); }, throws({"c.yaml", "not valid YAML"}));
+  EXPECT_THAT([] { parse("- 1\n- 2\n"); }, throws({"must be a YAML mapping"}));
+  EXPECT_THAT([] { parse(""); }, throws({"must be a YAML mapping"}));
+  EXPECT_THAT([] { parse("a: 1\n---\nb: 2\n"); }, throws({"more than one"}));
+  EXPECT_THAT([] { parse("? [a, b]\n: 1\n"); }, throws({"plain word"}));
+  EXPECT_THAT([] { YamlMap::read("/nonexistent/c.yaml"); }, throws({"/nonexistent/c.yaml"}));
+}
+
+}  // namespace
+}  // namespace sol
