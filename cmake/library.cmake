@@ -24,13 +24,14 @@ function(sol_library name)
 endfunction()
 
 # sol_test(FOLDER [deps...]): the tests of one folder, one executable. Tests whose name contains "Slow"
-# get the label "slow" and are left out of the quick run.
+# get the label "slow" and are left out of the quick run. Several tests run side by side, so threads that wait
+# must not spin.
 function(sol_test name)
   file(GLOB sources CONFIGURE_DEPENDS *_test.cpp)
   add_executable(sol_${name}_tests ${sources})
   target_link_libraries(sol_${name}_tests PRIVATE sol_test_main ${ARGN})
   gtest_discover_tests(sol_${name}_tests TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS quick TIMEOUT 120)
+    PROPERTIES LABELS quick TIMEOUT 120 ENVIRONMENT OMP_WAIT_POLICY=passive)
   gtest_discover_tests(sol_${name}_tests TEST_FILTER "*Slow*" DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS slow TIMEOUT 1800)
+    PROPERTIES LABELS slow TIMEOUT 1800 ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()

@@ -91,11 +91,13 @@ TEST_P(GoldenDecode, StepsAgreeAloneAndInABatch) {
   }
   std::sort(differences.begin(), differences.end());
   const bool quantised = std::any_of(bits.begin(), bits.end(), [](int64_t q) { return q < 16; });
-  // A value on a rounding tie can flip by one quantum (tests/data/golden/README.md): loose bound,
-  // tight median there.
-  EXPECT_LT(differences.back(), quantised ? 6e-3 : 5e-5);
+  // A value on a rounding tie can flip by one quantum (tests/data/golden/README.md), which moves
+  // the logits of a few rows by some thousandths: loose bound, tight bound for nine rows in ten
+  // there.
+  EXPECT_LT(differences.back(), quantised ? 1e-2 : 5e-5);
+  EXPECT_LT(differences[differences.size() * 9 / 10], 5e-5);
   EXPECT_LT(differences[differences.size() / 2], 2e-5);
-  EXPECT_LT(worst_between, quantised ? 6e-3 : 5e-5);
+  EXPECT_LT(worst_between, quantised ? 1e-2 : 5e-5);
 }
 
 std::vector<Isa> isas() {
