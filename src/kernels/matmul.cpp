@@ -2,37 +2,48 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 #include "base/threads.h"
+#include "kernels/matmul_dnnl.h"
 
 namespace sol::kernels {
 namespace {
 
-// Ranges of outputs that start at whole cache lines of y and are worth a thread's while.
+// Ranges of outputs that are whole cache lines of y and of the weights.
 constexpr int kOutputGrain = 64;
+// Below this many multiplications waking the other threads costs more than they save.
+constexpr int64_t kWorthThreads = 1 << 15;
+// From this many rows on oneDNN is faster than our own kernels (docs: measured with
+// bench/kernels_bench).
+constexpr int kLibraryRows = 4;
 
-void own_range(const Kernels& k, const float* x, int64_t x_stride, int rows, const WeightView& w,
-               int begin, int end, float* y, int64_t y_stride) {
-  if (w.layout == Layout::out_major)
-    k.matmul_out_major(w, x, x_stride, rows, begin, end, y, y_stride);
-  else
-    k.matmul_in_major(w, x, x_stride, rows, begin, end, y, y_stride);
+void own_part(const Kernels& k, const float* x, int64_t x_stride, const Range& rows,
+              const WeightView& w, const Range& outs, float* y, int64_t y_stride) {
+  if (rows.begin >= rows.end || outs.begin >= outs.end) return;
+  const auto product = w.layout == Layout::out_major ? k.matmul_out_major : k.matmul_in_major;
+  product(w, x + rows.begin * x_stride, x_stride, static_cast<int>(rows.end - rows.begin),
+          static_cast<int>(outs.begin), static_cast<int>(outs.end), y + rows.begin * y_stride,
+          y_stride);
 }
 
 void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
                 int64_t y_stride) {
   const Kernels& k = kernels();
-  const int threads = omp_in_parallel() ? 1 : thread_count();
+  const bool small = int64_t{rows} * w.in * w.out < kWorthThreads;
+  const int threads = small || omp_in_parallel() ? 1 : thread_count();
   if (threads == 1) {
-    own_range(k, x, x_stride, rows, w, 0, w.out, y, y_stride);
+    own_part(k, x, x_stride, {0, rows}, w, {0, w.out}, y, y_stride);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  {
-    // Outputs are split, so that each thread reads its own part of the weights only.
-    const Range part = split(w.out, omp_get_num_threads(), omp_get_thread_num(), kOutputGrain);
-    if (part.begin < part.end)
-      own_range(k, x, x_stride, rows, w, static_cast<int>(part.begin), static_cast<int>(part.end),
-                y, y_stride);
+  // Outputs are split first, so that each thread reads its own part of the weights only; rows as
+  // well when there are more threads than parts.
+  const int out_parts = std::min(threads, (w.out + kOutputGrain - 1) / kOutputGrain);
+  const int row_parts = std::clamp(threads / out_parts, 1, rows);
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int part = 0; part < out_parts * row_parts; ++part) {
+    own_part(k, x, x_stride, split(rows, row_parts, part / out_parts), w,
+             split(w.out, out_parts, part % out_parts, kOutputGrain), y, y_stride);
   }
 }
 
@@ -40,7 +51,10 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
-  (void)mode;
+  if (rows <= 0) return;
+  if (mode == MatmulMode::library && rows >= kLibraryRows &&
+      dnnl_matmul(x, x_stride, rows, w, y, y_stride))
+    return;
   own_matmul(x, x_stride, rows, w, y, y_stride);
 }
 

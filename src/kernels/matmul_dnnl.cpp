@@ -1,0 +1,145 @@
+#include "kernels/matmul_dnnl.h"
+
+#include <omp.h>
+
+#include <dnnl.hpp>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/threads.h"
+
+namespace sol::kernels {
+namespace {
+
+// oneDNN decides once per process, at the first primitive, which instructions it may use; whoever
+// gets there first (LibTorch uses oneDNN too) may have decided otherwise, hence the question
+// afterwards.
+unsigned effective_isa() {
+  static const unsigned isa = [] {
+    if (current_isa() == Isa::avx2) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+    return static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+  }();
+  return isa;
+}
+
+bool allowed(ElementType type) {
+  const Isa isa = current_isa();
+  if (isa == Isa::reference) return false;
+  const unsigned effective = effective_isa();
+  const auto includes = [&](unsigned bits) { return (effective & bits) == bits; };
+  if (isa == Isa::avx2) return type == ElementType::f32 && !includes(dnnl_cpu_isa_avx512_core);
+  return includes(type == ElementType::f32 ? dnnl_cpu_isa_avx512_core
+                                           : dnnl_cpu_isa_avx512_core_bf16);
+}
+
+struct Key {
+  int rows, in, out, threads;
+  int64_t x_stride, w_stride, y_stride;
+  Layout layout;
+  ElementType type;
+  auto tied() const {
+    return std::tie(rows, in, out, threads, x_stride, w_stride, y_stride, layout, type);
+  }
+  bool operator<(const Key& other) const { return tied() < other.tied(); }
+};
+
+struct Product {
+  dnnl::memory::desc x, w, y;
+  dnnl::matmul primitive;
+  bool fast = false;  // not oneDNN's reference implementation
+};
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+Product make_product(const Key& key) {
+  using Desc = dnnl::memory::desc;
+  const auto type =
+      key.type == ElementType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+  const dnnl::memory::dims w_strides = key.layout == Layout::in_major
+                                           ? dnnl::memory::dims{key.w_stride, 1}
+                                           : dnnl::memory::dims{1, key.w_stride};
+  Product p;
+  p.x = Desc({key.rows, key.in}, type, {key.x_stride, 1});
+  p.w = Desc({key.in, key.out}, type, w_strides);
+  p.y = Desc({key.rows, key.out}, dnnl::memory::data_type::f32, {key.y_stride, 1});
+  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(p.x, p.w, p.y), engine());
+  p.fast = std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos;
+  if (p.fast) p.primitive = dnnl::matmul(description);
+  return p;
+}
+
+// Compiled products by shape. Handles are shared, so a copy stays valid when the map forgets.
+Product product_for(const Key& key) {
+  static std::mutex mutex;
+  static std::map<Key, Product> products;
+  constexpr size_t kMost = 1024;
+  const std::lock_guard lock(mutex);
+  if (const auto found = products.find(key); found != products.end()) return found->second;
+  if (products.size() >= kMost) products.clear();
+  return products.emplace(key, make_product(key)).first->second;
+}
+
+// Inside a parallel region oneDNN must neither plan for nor start more threads than the caller's
+// one.
+class OwnThreadOnly {
+ public:
+  OwnThreadOnly() : before_(omp_get_max_threads()) {
+    if (omp_in_parallel()) omp_set_num_threads(1);
+  }
+  ~OwnThreadOnly() {
+    if (omp_in_parallel()) omp_set_num_threads(before_);
+  }
+  OwnThreadOnly(const OwnThreadOnly&) = delete;
+  OwnThreadOnly& operator=(const OwnThreadOnly&) = delete;
+
+ private:
+  int before_;
+};
+
+// x as bf16, rows contiguous, in memory that its thread keeps.
+bf16* rounded(const float* x, int64_t x_stride, int rows, int in) {
+  thread_local std::vector<bf16> memory;
+  memory.resize(static_cast<size_t>(rows) * in);
+  bf16* to = memory.data();
+  const Kernels& k = kernels();
+  parallel_for(rows,
+               [&](int64_t r) { k.store(x + r * x_stride, in, ElementType::bf16, to + r * in); });
+  return to;
+}
+
+}  // namespace
+
+bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                 int64_t y_stride) {
+  if (!allowed(w.type)) return false;
+  const bool narrow = w.type == ElementType::bf16;
+  const OwnThreadOnly guard;
+  const Key key{
+      rows,     w.in,     w.out, omp_get_max_threads(), narrow ? w.in : x_stride, w.stride,
+      y_stride, w.layout, w.type};
+  try {
+    const Product p = product_for(key);
+    if (!p.fast) return false;
+    const void* input = narrow ? static_cast<const void*>(rounded(x, x_stride, rows, w.in)) : x;
+    // oneDNN takes pointers to const nowhere; it does not write to arguments that it reads.
+    thread_local dnnl::stream stream(engine());
+    p.primitive.execute(stream,
+                        {{DNNL_ARG_SRC, dnnl::memory(p.x, engine(), const_cast<void*>(input))},
+                         {DNNL_ARG_WEIGHTS, dnnl::memory(p.w, engine(), const_cast<void*>(w.data))},
+                         {DNNL_ARG_DST, dnnl::memory(p.y, engine(), y)}});
+    stream.wait();
+  } catch (const dnnl::error& error) {
+    fail("oneDNN cannot multiply {} rows with a {} x {} matrix: {} (status {})", rows, w.in, w.out,
+         error.what(), static_cast<int>(error.status));
+  }
+  return true;
+}
+
+}  // namespace sol::kernels

@@ -1,0 +1,15 @@
+// Products through oneDNN, the weights used where they lie.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace sol::kernels {
+
+// As matmul(), computed by oneDNN on all threads (on the caller's alone inside a parallel region).
+// x is rounded to bf16 when the weights are. Returns false, having done nothing, when oneDNN has no
+// fast way to do it within the current instruction set: bf16 weights without AVX512_BF16 or AMX, or
+// an instruction set chosen after oneDNN was first used with a better one.
+bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                 int64_t y_stride);
+
+}  // namespace sol::kernels
