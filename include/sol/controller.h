@@ -40,6 +40,7 @@ class Controller {
  public:
   static constexpr int format_version = 1;
 
+  // Throws Error for settings that make no sense or a network that does not fit the action space.
   Controller(ActionSpace space, ControllerSettings settings, std::shared_ptr<const PolicyNetwork> network);
 
   // Reads DIR/controller.json and DIR/controller.safetensors. Throws Error for anything missing,
@@ -58,8 +59,8 @@ class Controller {
   // "" when inside the trained ranges, else a sentence that names the axis, the value and the range.
   std::string outside_trained_ranges(const Budget& budget) const;
 
-  // Greedy (argmax, temperature 1), as at evaluation.
-  std::unique_ptr<Policy> greedy_policy() const;
+  // Greedy (argmax, temperature 1), as at evaluation. `deterministic` as in ModelOptions.
+  std::unique_ptr<Policy> greedy_policy(bool deterministic = false) const;
 
   const ActionSpace& space() const { return space_; }
   const ControllerSettings& settings() const { return settings_; }

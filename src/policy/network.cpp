@@ -84,6 +84,7 @@ void PolicyNetwork::step(std::span<const Input> inputs, kernels::MatmulMode mode
       fail("policy network: previous action {} is outside 0..{}", input.previous_action,
            shape_.actions - 1);
   }
+  if (inputs.empty()) return;
   const Weights& w = *weights_;
   const kernels::Kernels& k = kernels::kernels();
   const int d = shape_.d_model, hidden = shape_.hidden_size;

@@ -1,0 +1,120 @@
+#include "sol/controller.h"
+
+#include <cmath>
+
+#include "base/fail.h"
+#include "policy/axis.h"
+#include "policy/network.h"
+#include "policy/policies.h"
+
+namespace sol {
+namespace {
+
+const BudgetRange& range(const ControllerSettings& settings, Axis axis) {
+  if (axis == Axis::kappa) return settings.kappa;
+  if (axis == Axis::rho) return settings.rho;
+  return settings.eta;
+}
+
+void check_range(const BudgetRange& range, Axis axis) {
+  if (!(range.low >= 0.0 && range.low <= range.high && range.high <= 1.0))
+    fail("controller: budget range of {} is {}..{}; it must ascend within [0, 1]", name(axis),
+         range.low, range.high);
+}
+
+void check_frontier(const std::vector<FrontierPoint>& frontier) {
+  for (size_t i = 0; i < frontier.size(); ++i) {
+    const FrontierPoint& point = frontier[i];
+    if (!(point.net_keep >= 0.0 && point.net_keep <= 1.0))
+      fail("controller: frontier point {}: net_keep = {} must lie in [0, 1]", i, point.net_keep);
+    if (i > 0 && !(point.net_keep > frontier[i - 1].net_keep))
+      fail("controller: frontier point {}: net_keep must ascend, but {} follows {}", i,
+           point.net_keep, frontier[i - 1].net_keep);
+    for (const Axis axis : all_axes)
+      if (const float target = value(point.budget, axis); !(target >= 0.0f && target <= 1.0f))
+        fail("controller: frontier point {}: {} = {} must lie in [0, 1]", i, name(axis), target);
+    if (!std::isfinite(point.perplexity) || point.perplexity < 0.0)
+      fail("controller: frontier point {}: perplexity = {}", i, point.perplexity);
+  }
+}
+
+// At least `low`, and small enough that no sum of settings overflows.
+void check_count(int count, int low, const char* field) {
+  constexpr int high = 1 << 24;
+  if (count < low || count > high)
+    fail("controller: {} = {} must be from {} to {}", field, count, low, high);
+}
+
+}  // namespace
+
+Controller::Controller(ActionSpace space, ControllerSettings settings,
+                       std::shared_ptr<const PolicyNetwork> network)
+    : space_(std::move(space)), settings_(std::move(settings)), network_(std::move(network)) {
+  check_count(settings_.horizon, 1, "horizon");
+  check_count(settings_.page_size, 1, "page_size");
+  check_count(settings_.sinks, 0, "sinks");
+  check_count(settings_.window, 0, "window");
+  for (const Axis axis : all_axes) check_range(range(settings_, axis), axis);
+  check_frontier(settings_.frontier);
+  const PolicyNetworkShape& shape = network_->shape();
+  if (shape.actions != space_.size())
+    fail("controller: the network chooses among {} actions, the action space has {}", shape.actions,
+         space_.size());
+  if (shape.max_length < settings_.horizon)
+    fail("controller: the network has {} positions, the horizon is {} steps", shape.max_length,
+         settings_.horizon);
+}
+
+void Controller::require_model(const std::string& fingerprint,
+                               const std::string& model_name) const {
+  if (fingerprint == settings_.model_fingerprint) return;
+  fail(
+      "this controller was trained for the model with fingerprint {}, but {} has fingerprint {}; "
+      "use that model, or train a controller for this one (sol train)",
+      settings_.model_fingerprint, model_name, fingerprint);
+}
+
+Budget Controller::budget_for_net_keep(double net_keep) const {
+  const std::vector<FrontierPoint>& frontier = settings_.frontier;
+  if (frontier.empty())
+    fail(
+        "this controller has no validation frontier, so one net keep-rate cannot be turned into "
+        "budgets; give the three budgets, or run a sweep that stores a frontier");
+  if (!(net_keep >= frontier.front().net_keep && net_keep <= frontier.back().net_keep))
+    fail("net keep-rate {} is outside this controller's validation frontier, {:.4f}..{:.4f}",
+         net_keep, frontier.front().net_keep, frontier.back().net_keep);
+  size_t above = 0;
+  while (frontier[above].net_keep < net_keep) ++above;
+  const FrontierPoint& high = frontier[above];
+  if (high.net_keep == net_keep) return high.budget;
+  const FrontierPoint& low = frontier[above - 1];
+  const double share = (net_keep - low.net_keep) / (high.net_keep - low.net_keep);
+  Budget budget;
+  for (const Axis axis : all_axes) {
+    const double from = value(low.budget, axis), to = value(high.budget, axis);
+    value(budget, axis) = static_cast<float>(from + share * (to - from));
+  }
+  return budget;
+}
+
+std::string Controller::outside_trained_ranges(const Budget& budget) const {
+  // Budgets are float32: a range's own end must not be outside it.
+  constexpr double slack = 1e-6;
+  std::string sentence;
+  for (const Axis axis : all_axes) {
+    if (!space_.on(axis)) continue;
+    const BudgetRange& trained = range(settings_, axis);
+    const auto target = static_cast<double>(value(budget, axis));
+    if (target >= trained.low - slack && target <= trained.high + slack) continue;
+    if (!sentence.empty()) sentence += "; ";
+    sentence += fmt::format("the budget {} = {} is outside the trained range {}..{}", name(axis),
+                            value(budget, axis), trained.low, trained.high);
+  }
+  return sentence;
+}
+
+std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {
+  return make_learned_policy(space_, network_, 0.0, 0, deterministic);
+}
+
+}  // namespace sol

@@ -1,0 +1,232 @@
+// Controllers on disk (docs/formats.md, "Controller").
+#define XXH_INLINE_ALL
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "model/safetensors.h"
+#include "policy/action_space_json.h"
+#include "policy/network.h"
+#include "sol/controller.h"
+
+namespace sol {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* weights_name = "controller.safetensors";
+constexpr const char* settings_name = "controller.json";
+constexpr const char* kind = "sol controller";
+
+// XXH3-128 of a file's bytes, so that weights and settings of different saves are never mixed.
+std::string checksum(const fs::path& path) {
+  const MappedFile file(path);
+  const XXH128_hash_t hash = XXH3_128bits(file.bytes().data(), file.bytes().size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Json network_to_json(const PolicyNetworkShape& shape) {
+  return {{"hidden_size", shape.hidden_size}, {"actions", shape.actions},
+          {"d_model", shape.d_model},         {"heads", shape.heads},
+          {"layers", shape.layers},           {"mlp_ratio", shape.mlp_ratio},
+          {"action_dim", shape.action_dim},   {"max_length", shape.max_length}};
+}
+
+PolicyNetworkShape network_from_json(const Json& json, const std::string& where) {
+  PolicyNetworkShape shape;
+  shape.hidden_size = json_get<int>(json, "hidden_size", where);
+  shape.actions = json_get<int>(json, "actions", where);
+  shape.d_model = json_get<int>(json, "d_model", where);
+  shape.heads = json_get<int>(json, "heads", where);
+  shape.layers = json_get<int>(json, "layers", where);
+  shape.mlp_ratio = json_get<double>(json, "mlp_ratio", where);
+  shape.action_dim = json_get<int>(json, "action_dim", where);
+  shape.max_length = json_get<int>(json, "max_length", where);
+  return shape;
+}
+
+Json range_to_json(const BudgetRange& range) {
+  return Json::array({range.low, range.high});
+}
+
+BudgetRange range_from_json(const Json& ranges, const char* axis, const std::string& where) {
+  const auto found = ranges.find(axis);
+  if (found == ranges.end() || !found->is_array() || found->size() != 2 ||
+      !(*found)[0].is_number() || !(*found)[1].is_number())
+    fail("{}: budget_ranges: \"{}\" must be a list of two numbers", where, axis);
+  return {(*found)[0].get<double>(), (*found)[1].get<double>()};
+}
+
+Json frontier_to_json(const std::vector<FrontierPoint>& frontier) {
+  Json list = Json::array();
+  for (const FrontierPoint& point : frontier)
+    list.push_back({{"net_keep", point.net_keep},
+                    {"kappa", shortest_decimal(point.budget.kappa)},
+                    {"rho", shortest_decimal(point.budget.rho)},
+                    {"eta", shortest_decimal(point.budget.eta)},
+                    {"perplexity", point.perplexity}});
+  return list;
+}
+
+std::vector<FrontierPoint> frontier_from_json(const Json& list, const std::string& where) {
+  std::vector<FrontierPoint> frontier;
+  for (const Json& entry : list) {
+    const std::string point = fmt::format("{}: frontier point {}", where, frontier.size());
+    if (!entry.is_object()) fail("{}: must be an object", point);
+    frontier.push_back(
+        {json_get<double>(entry, "net_keep", point),
+         {json_get<float>(entry, "kappa", point), json_get<float>(entry, "rho", point),
+          json_get<float>(entry, "eta", point)},
+         json_get<double>(entry, "perplexity", point)});
+  }
+  return frontier;
+}
+
+// A field that must be an object, or a list.
+const Json& nested(const Json& json, const char* field, bool object, const std::string& where) {
+  const auto found = json.find(field);
+  if (found == json.end() || (object ? !found->is_object() : !found->is_array()))
+    fail("{}: \"{}\" must be {}", where, field, object ? "an object" : "a list");
+  return *found;
+}
+
+Json to_json(const Controller& controller, const std::string& weights_checksum) {
+  const ControllerSettings& settings = controller.settings();
+  return {{"kind", kind},
+          {"format_version", Controller::format_version},
+          {"model_fingerprint", settings.model_fingerprint},
+          {"weights_checksum", weights_checksum},
+          {"horizon", settings.horizon},
+          {"page_size", settings.page_size},
+          {"sinks", settings.sinks},
+          {"window", settings.window},
+          {"action_space", action_space_to_json(controller.space())},
+          {"network", network_to_json(controller.network().shape())},
+          {"budget_ranges",
+           {{"kappa", range_to_json(settings.kappa)},
+            {"rho", range_to_json(settings.rho)},
+            {"eta", range_to_json(settings.eta)}}},
+          {"frontier", frontier_to_json(settings.frontier)},
+          {"training", parse_json(settings.training_json, "the controller's training record")}};
+}
+
+ControllerSettings settings_from_json(const Json& json, const std::string& where) {
+  ControllerSettings settings;
+  settings.horizon = json_get<int>(json, "horizon", where);
+  settings.page_size = json_get<int>(json, "page_size", where);
+  settings.sinks = json_get<int>(json, "sinks", where);
+  settings.window = json_get<int>(json, "window", where);
+  settings.model_fingerprint = json_get<std::string>(json, "model_fingerprint", where);
+  const Json& ranges = nested(json, "budget_ranges", true, where);
+  settings.kappa = range_from_json(ranges, "kappa", where);
+  settings.rho = range_from_json(ranges, "rho", where);
+  settings.eta = range_from_json(ranges, "eta", where);
+  settings.frontier = frontier_from_json(nested(json, "frontier", false, where), where);
+  if (const auto training = json.find("training"); training != json.end())
+    settings.training_json = training->dump();
+  return settings;
+}
+
+void write_weights(const fs::path& path, const Parameters& parameters) {
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, parameter] : parameters)
+    tensors.push_back(
+        {name, DType::f32, parameter.shape, std::as_bytes(std::span(parameter.values))});
+  write_safetensors(path, tensors, {{"format", "sol controller"}});
+}
+
+Parameters read_weights(const fs::path& path) {
+  const TensorStore store = TensorStore::open_file(path);
+  Parameters parameters;
+  for (const auto& [name, tensor] : store.tensors())
+    parameters[name] = {tensor.shape, tensor.to_floats()};
+  return parameters;
+}
+
+// Removes a directory's files when a save ends, however it ends.
+class Staging {
+ public:
+  explicit Staging(const fs::path& dir) : path_(dir / fmt::format(".saving-{}", ::getpid())) {
+    fs::remove_all(path_);
+    ensure_writable_directory(path_);
+  }
+  ~Staging() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void move_file(const fs::path& from, const fs::path& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0)
+    fail("{}: cannot replace: {}", to.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+void Controller::save(const fs::path& dir) const {
+  // The settings may have been changed since construction: never write what load() would reject.
+  const Controller checked(space_, settings_, network_);
+  const bool existed = fs::exists(dir);
+  try {
+    ensure_writable_directory(dir);
+    const Staging staging(dir);
+    const fs::path weights = staging.path() / weights_name;
+    const fs::path settings = staging.path() / settings_name;
+    write_weights(weights, network_->parameters());
+    write_file_atomically(settings, to_json(*this, checksum(weights)).dump(2) + "\n");
+    // Both are complete and flushed. Between the two renames the checksum tells the pair apart.
+    move_file(weights, dir / weights_name);
+    move_file(settings, dir / settings_name);
+  } catch (...) {
+    std::error_code ignored;
+    if (!existed) fs::remove(dir, ignored);  // only if empty
+    throw;
+  }
+}
+
+Controller Controller::load(const fs::path& dir) {
+  if (!fs::is_directory(dir)) fail("{}: not a directory; a controller is one", dir.string());
+  const fs::path settings_path = dir / settings_name, weights_path = dir / weights_name;
+  const std::string where = settings_path.string();
+  const Json json = read_json(settings_path);
+  if (!json.is_object() || json_get_or<std::string>(json, "kind", "", where) != kind)
+    fail("{}: not a controller's settings (\"kind\" is not \"{}\")", where, kind);
+  if (const int version = json_get<int>(json, "format_version", where); version != format_version)
+    fail(
+        "{}: format version {}, but this program reads version {}; train it again or use the "
+        "program that wrote it",
+        where, version, format_version);
+  if (const std::string expected = json_get<std::string>(json, "weights_checksum", where);
+      checksum(weights_path) != expected)
+    fail(
+        "{}: does not belong to {} (its checksum differs): the file is damaged, or a save was "
+        "interrupted; copy both files again",
+        weights_path.string(), settings_name);
+
+  ControllerSettings settings = settings_from_json(json, where);
+  ActionSpace space = action_space_from_json(nested(json, "action_space", true, where), where);
+  const PolicyNetworkShape shape =
+      network_from_json(nested(json, "network", true, where), where + ": network");
+  Parameters parameters = read_weights(weights_path);
+  try {
+    auto network = std::make_shared<const PolicyNetwork>(shape, std::move(parameters));
+    return Controller(std::move(space), std::move(settings), std::move(network));
+  } catch (const Error& error) {
+    fail("{}: {}", dir.string(), error.what());
+  }
+}
+
+}  // namespace sol
