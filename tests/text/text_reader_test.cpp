@@ -1,0 +1,151 @@
+#include "text/text_reader.h"
+
+#include <string>
+#include <vector>
+
+#include "compressed.h"
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+using test::gzip;
+using test::throws;
+using test::zstd;
+using Documents = std::vector<std::string>;
+
+class TextReaderTest : public testing::Test {
+ protected:
+  Documents read(const std::string& name, const std::string& content, TextOptions options = {}) {
+    write_file_atomically(dir_.path() / name, content);
+    return read_existing(name, options);
+  }
+  Documents read_existing(const std::string& name, TextOptions options = {}) {
+    Documents documents;
+    read_documents(dir_.path() / name, options,
+                   [&](std::string&& text) { documents.push_back(std::move(text)); });
+    return documents;
+  }
+  Documents wikitext(const std::string& name, const std::string& content) {
+    return read(name, content, {.format = TextOptions::Format::wikitext});
+  }
+
+  test::TemporaryDirectory dir_;
+};
+
+TEST_F(TextReaderTest, DocumentsEndWithALine) {
+  EXPECT_EQ(read("a.txt", "one\ntwo\n<|endoftext|>\n\nthree\n\n<|endoftext|>\n"),
+            (Documents{"one\ntwo", "\nthree\n"}));
+  // The last one may lack the line, and its newline.
+  EXPECT_EQ(read("a.txt", "one\n<|endoftext|>\ntwo"), (Documents{"one", "two"}));
+  EXPECT_EQ(read("a.txt", "just text\n"), (Documents{"just text"}));
+  // Only a line of its own ends a document.
+  EXPECT_EQ(read("a.txt", "one <|endoftext|>\n<|endoftext|> two\n"),
+            (Documents{"one <|endoftext|>\n<|endoftext|> two"}));
+}
+
+TEST_F(TextReaderTest, EmptyDocumentsAreLeftOut) {
+  EXPECT_EQ(read("a.txt", "<|endoftext|>\n \n<|endoftext|>\nx\n<|endoftext|>\n<|endoftext|>\n"),
+            (Documents{"x"}));
+}
+
+TEST_F(TextReaderTest, LinesThatEndInCarriageReturns) {
+  EXPECT_EQ(read("a.txt", "one\r\ntwo\r\n<|endoftext|>\r\nthree\r\n"),
+            (Documents{"one\r\ntwo", "three"}));
+}
+
+TEST_F(TextReaderTest, WikitextLinesKeepTheirNewlineAndBlankOnesGo) {
+  EXPECT_EQ(wikitext("a.raw", " \n = Title = \n \n Text . \n\nlast"),
+            (Documents{" = Title = \n", " Text . \n", "last"}));
+}
+
+TEST_F(TextReaderTest, JsonLines) {
+  EXPECT_EQ(read("a.jsonl",
+                 "{\"text\": \"one\\ntwo\"}\n\n{\"id\": 3, \"text\": \"é\"}\r\n{\"text\": \"\"}"),
+            (Documents{"one\ntwo", "é"}));
+  EXPECT_EQ(read("a.jsonl", "{\"content\": \"x\", \"text\": \"y\"}\n", {.text_field = "content"}),
+            (Documents{"x"}));
+}
+
+TEST_F(TextReaderTest, MalformedJsonLinesAreNamed) {
+  EXPECT_THAT([&] { read("a.jsonl", "{\"text\": \"x\"}\n{\"text\": "); },
+              throws({"a.jsonl, line 2", "not valid JSON"}));
+  EXPECT_THAT([&] { read("a.jsonl", "\n{\"content\": \"x\"}\n"); },
+              throws({"a.jsonl, line 2", "\"text\"", "missing"}));
+  EXPECT_THAT([&] { read("a.jsonl", "{\"text\": 3}\n"); },
+              throws({"a.jsonl, line 1", "\"text\"", "a string"}));
+  EXPECT_THAT([&] { read("a.jsonl", "[1]\n"); }, throws({"a.jsonl, line 1", "object"}));
+}
+
+// Larger than every buffer on the way, with lines of very different lengths.
+TEST_F(TextReaderTest, CompressedFilesGiveTheSameText) {
+  std::string content;
+  for (int i = 0; i < 3000; ++i)
+    content += std::string(static_cast<size_t>(i % 700), static_cast<char>('a' + i % 26)) +
+               std::to_string(i) + (i % 100 == 99 ? "\n<|endoftext|>\n" : "\n");
+  content += std::string(400'000, 'z');
+  const Documents plain = read("a.txt", content);
+  EXPECT_EQ(plain.size(), 31u);
+  EXPECT_EQ(read("a.txt.gz", gzip(content)), plain);
+  EXPECT_EQ(read("a.txt.zst", zstd(content)), plain);
+  // Several members or frames one after another are one text.
+  const std::string half = content.substr(0, 300'001), rest = content.substr(300'001);
+  EXPECT_EQ(read("a.txt.gz", gzip(half) + gzip(rest)), plain);
+  EXPECT_EQ(read("a.txt.zst", zstd(half) + zstd(rest)), plain);
+}
+
+TEST_F(TextReaderTest, CompressionAndKindCombine) {
+  EXPECT_EQ(read("a.jsonl.gz", gzip("{\"text\": \"x\"}")), (Documents{"x"}));
+  EXPECT_EQ(wikitext("a.raw.zst", zstd("x\n\ny\n")), (Documents{"x\n", "y\n"}));
+}
+
+TEST_F(TextReaderTest, EveryTruncationOfACompressedFileIsAnError) {
+  const std::string text = "some text\nand a second line\n";
+  for (const auto& [name, whole] :
+       {std::pair{"a.txt.gz", gzip(text)}, std::pair{"a.txt.zst", zstd(text)}})
+    for (size_t length = 0; length < whole.size(); ++length)
+      EXPECT_THAT([&] { read(name, whole.substr(0, length)); }, throws({name, "truncated"}))
+          << length;
+}
+
+TEST_F(TextReaderTest, DamagedCompressedFilesAreNamed) {
+  EXPECT_THAT([&] { read("a.txt.gz", "not compressed at all"); },
+              throws({"a.txt.gz", "damaged gzip"}));
+  EXPECT_THAT([&] { read("a.txt.zst", "not compressed at all"); },
+              throws({"a.txt.zst", "damaged zstd"}));
+  EXPECT_THAT([&] { read("a.txt.gz", gzip("text") + "garbage"); }, throws({"a.txt.gz", "damaged"}));
+  EXPECT_THAT([&] { read("a.txt.zst", zstd("text") + "garbage"); },
+              throws({"a.txt.zst", "damaged"}));
+  std::string checksum = gzip("text that is long enough to be worth it");
+  checksum[checksum.size() - 6] ^= 1;
+  EXPECT_THAT([&] { read("a.txt.gz", checksum); }, throws({"a.txt.gz", "damaged"}));
+}
+
+TEST_F(TextReaderTest, FilesWithoutTextAreErrors) {
+  EXPECT_THAT([&] { read("a.txt", ""); }, throws({"a.txt", "no text"}));
+  EXPECT_THAT([&] { read("a.txt", " \n\n<|endoftext|>\n"); }, throws({"a.txt", "no text"}));
+  EXPECT_THAT([&] { read("a.jsonl", "\n"); }, throws({"a.jsonl", "no text"}));
+  EXPECT_THAT([&] { read("a.txt.gz", gzip("")); }, throws({"a.txt.gz", "no text"}));
+  EXPECT_THAT([&] { wikitext("a.raw", "\n \n"); }, throws({"a.raw", "no text"}));
+}
+
+TEST_F(TextReaderTest, UnknownKindsAreErrors) {
+  for (const char* name : {"a.csv", "a", "a.gz", "a.parquet.zst", "a.json"})
+    EXPECT_THAT([&] { read(name, "x"); }, throws({name, ".jsonl"}));
+}
+
+TEST_F(TextReaderTest, UnreadableFilesAreNamed) {
+  EXPECT_THAT([&] { read_existing("none.txt"); }, throws({"none.txt", "cannot open"}));
+  std::filesystem::create_directory(dir_.path() / "dir.txt");
+  EXPECT_THAT([&] { read_existing("dir.txt"); }, throws({"dir.txt", "directory"}));
+}
+
+// What the callback throws comes through: a caller can stop early.
+TEST_F(TextReaderTest, CallbacksMayThrow) {
+  write_file_atomically(dir_.path() / "a.txt", "x\n<|endoftext|>\ny\n");
+  EXPECT_THROW(read_documents(dir_.path() / "a.txt", {}, [](std::string&&) { throw 5; }), int);
+}
+
+}  // namespace
+}  // namespace sol
