@@ -1,0 +1,64 @@
+#include "openblas_environment.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu.h"
+
+namespace sol::app {
+namespace {
+
+// Kernels without AVX2, as OpenBLAS names them.
+constexpr std::array<std::string_view, 14> old_cores{
+    "Katmai", "Coppermine", "Northwood", "Prescott", "Banias",      "Atom",       "Core2",
+    "Penryn", "Dunnington", "Nehalem",   "Athlon",   "Sandybridge", "Barcelona", "Generic"};
+
+bool chose_old_core() {
+  // Looked up at run time: another BLAS may stand behind the same interface.
+  using CoreName = char* (*)();
+  const auto core_name = reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  if (!core_name) return false;
+  const std::string_view name = core_name();
+  return std::any_of(old_cores.begin(), old_cores.end(), [&](std::string_view old) {
+    return name.size() == old.size() && std::equal(name.begin(), name.end(), old.begin(), [](char a, char b) {
+             return std::tolower(a) == std::tolower(b);
+           });
+  });
+}
+
+// This process' own arguments.
+std::vector<std::string> arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> out;
+  for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
+  return out;
+}
+
+}  // namespace
+
+void choose_openblas_kernels() {
+  if (std::getenv("OPENBLAS_CORETYPE") || !chose_old_core()) return;
+  const auto isas = supported_isas();
+  const bool avx512 = std::find(isas.begin(), isas.end(), Isa::avx512) != isas.end();
+  const bool avx2 = std::find(isas.begin(), isas.end(), Isa::avx2) != isas.end();
+  if (!avx2) return;
+  std::vector<std::string> words = arguments();
+  if (words.empty() || setenv("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell", 1) != 0) return;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv("/proc/self/exe", argv.data());
+  // Still here: it could not be started again; slow products are better than none.
+  unsetenv("OPENBLAS_CORETYPE");
+}
+
+}  // namespace sol::app

@@ -1,0 +1,109 @@
+#include "training/advantage.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+
+namespace sol {
+namespace {
+
+// Keeps a group or a batch whose values are all equal from dividing by zero.
+constexpr double smallest_deviation = 1e-6;
+
+struct Moments {
+  double mean = 0, deviation = 1;
+};
+
+Moments moments(std::span<const float> values) {
+  double sum = 0;
+  for (float v : values) sum += v;
+  const double mean = values.empty() ? 0.0 : sum / static_cast<double>(values.size());
+  double squares = 0;
+  for (float v : values) squares += (v - mean) * (v - mean);
+  const double variance = values.empty() ? 1.0 : squares / static_cast<double>(values.size());
+  return {mean, std::max(std::sqrt(variance), smallest_deviation)};
+}
+
+float hinge_squared(float gap, float tolerance) {
+  const float outside = std::max(0.0f, std::abs(gap) - tolerance);
+  return outside * outside;
+}
+
+// Compares each step with the same step of the group's other schedules.
+void centre_group(std::span<Schedule> group, AdvantageOptions::Norm norm) {
+  std::vector<float> column(group.size());
+  for (size_t t = 0; t < group[0].advantages.size(); ++t) {
+    for (size_t k = 0; k < group.size(); ++k) column[k] = group[k].advantages[t];
+    const Moments m = moments(column);
+    const double scale = norm == AdvantageOptions::Norm::zscore ? 1.0 / m.deviation : 1.0;
+    for (size_t k = 0; k < group.size(); ++k) {
+      group[k].advantages[t] = static_cast<float>((column[k] - m.mean) * scale);
+    }
+  }
+}
+
+Moments batch_moments(std::span<const Schedule> schedules, bool all_steps) {
+  std::vector<float> values;
+  for (const Schedule& s : schedules) {
+    for (size_t t = 0; t < s.advantages.size(); ++t) {
+      if (all_steps || s.effective[t]) values.push_back(s.advantages[t]);
+    }
+  }
+  return moments(values);
+}
+
+}  // namespace
+
+std::vector<float> returns_to_go(std::span<const float> rewards, const AdvantageOptions& options) {
+  std::vector<float> out(rewards.begin(), rewards.end());
+  const bool immediate = options.returns == AdvantageOptions::Returns::none || options.gamma == 0.0 ||
+                         (options.reference && options.gamma == 1.0);
+  if (immediate) return out;
+  const float gamma = static_cast<float>(options.gamma);
+  for (size_t t = out.size(); t-- > 1;) {
+    const float later = gamma * out[t];
+    out[t - 1] =
+        options.returns == AdvantageOptions::Returns::sum ? out[t - 1] + later : std::max(out[t - 1], later);
+  }
+  return out;
+}
+
+float budget_penalty(const Budget& realised, const Budget& requested, const PenaltyOptions& options) {
+  const float tolerance = static_cast<float>(options.tolerance);
+  return static_cast<float>(options.kappa) * hinge_squared(realised.kappa - requested.kappa, tolerance) +
+         static_cast<float>(options.rho) * hinge_squared(realised.rho - requested.rho, tolerance) +
+         static_cast<float>(options.eta) * hinge_squared(realised.eta - requested.eta, tolerance);
+}
+
+double assign_advantages(std::span<Schedule> schedules, int group_size, const AdvantageOptions& options) {
+  if (schedules.empty()) return 0.0;
+  if (group_size < 1 || schedules.size() % static_cast<size_t>(group_size) != 0) {
+    fail("advantages: {} schedules cannot be cut into groups of {}", schedules.size(), group_size);
+  }
+  for (Schedule& s : schedules) {
+    if (s.rewards.size() != schedules[0].rewards.size() || s.effective.size() != s.rewards.size()) {
+      fail("advantages: schedules of different lengths ({} and {} steps)", schedules[0].rewards.size(),
+           s.rewards.size());
+    }
+    s.returns = returns_to_go(s.rewards, options);
+    if (options.level == AdvantageOptions::Level::outcome) {
+      std::fill(s.returns.begin(), s.returns.end(), s.returns.empty() ? 0.0f : s.returns.front());
+    }
+    s.penalty = budget_penalty(s.realised, s.budget, options.penalty);
+    s.advantages = s.returns;
+    for (float& a : s.advantages) a -= s.penalty;
+  }
+  for (size_t first = 0; first < schedules.size(); first += static_cast<size_t>(group_size)) {
+    centre_group(schedules.subspan(first, static_cast<size_t>(group_size)), options.norm);
+  }
+  const Moments m = batch_moments(schedules, options.reference);
+  if (options.whiten) {
+    for (Schedule& s : schedules) {
+      for (float& a : s.advantages) a = static_cast<float>((a - m.mean) / m.deviation);
+    }
+  }
+  return m.deviation;
+}
+
+}  // namespace sol

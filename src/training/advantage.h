@@ -1,0 +1,53 @@
+// From rewards to advantages: plain float32 arithmetic (paper, "GRPO with per-sequence budget sampling").
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "training/schedule.h"
+
+namespace sol {
+
+struct PenaltyOptions {
+  double kappa = 100, rho = 100, eta = 200;  // α; nonnegative
+  double tolerance = 0.02;                   // τ
+};
+
+struct AdvantageOptions {
+  enum class Returns {
+    sum,   // G_t = Σ_{u≥t} γ^{u-t} r_u
+    max,   // max_{u≥t} γ^{u-t} r_u
+    none,  // r_t
+  };
+  enum class Level {
+    process,  // every step compared with the same step of the other schedules
+    outcome,  // the first step's return stands for the whole schedule
+  };
+  enum class Norm {
+    center,  // minus the group's mean
+    zscore,  // and divided by its deviation
+  };
+  double gamma = 0.85;  // 0 leaves r_t
+  Returns returns = Returns::sum;
+  Level level = Level::process;
+  Norm norm = Norm::center;
+  bool whiten = true;
+  PenaltyOptions penalty;
+
+  // As the authors' code does it: γ = 1 leaves r_t as γ = 0 does, and whitening's mean and deviation are
+  // over all steps, not the effective ones only.
+  bool reference = false;
+};
+
+// G_t for one schedule's rewards [T].
+std::vector<float> returns_to_go(std::span<const float> rewards, const AdvantageOptions& options);
+
+// C = Σ_axis α·max(0, |realised - requested| - τ)² (paper, equation "compute cost").
+float budget_penalty(const Budget& realised, const Budget& requested, const PenaltyOptions& options);
+
+// Fills returns, penalty and advantages of the schedules of one loader batch: groups of `group_size`
+// neighbours that share an input. Returns the deviation of the advantages before whitening. Throws Error
+// when the number of schedules is not a multiple of the group or when schedules differ in length.
+double assign_advantages(std::span<Schedule> schedules, int group_size, const AdvantageOptions& options);
+
+}  // namespace sol

@@ -1,0 +1,317 @@
+#include "training/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/yaml.h"
+
+namespace sol {
+namespace {
+
+template <typename Enum>
+using Names = std::initializer_list<std::pair<const char*, Enum>>;
+
+const Names<AdvantageOptions::Returns> returns_names{{"sum", AdvantageOptions::Returns::sum},
+                                                     {"max", AdvantageOptions::Returns::max},
+                                                     {"none", AdvantageOptions::Returns::none}};
+const Names<AdvantageOptions::Level> level_names{{"process", AdvantageOptions::Level::process},
+                                                 {"outcome", AdvantageOptions::Level::outcome}};
+const Names<AdvantageOptions::Norm> norm_names{{"center", AdvantageOptions::Norm::center},
+                                               {"zscore", AdvantageOptions::Norm::zscore}};
+const Names<TextOptions::Format> format_names{{"documents", TextOptions::Format::documents},
+                                              {"wikitext", TextOptions::Format::wikitext}};
+
+template <typename Enum>
+void read_name(YamlMap& map, const char* key, const Names<Enum>& names, Enum& out) {
+  if (!map.has(key)) return;
+  const std::string given = map.get<std::string>(key);
+  std::string known;
+  for (const auto& [name, value] : names) {
+    if (given == name) {
+      out = value;
+      return;
+    }
+    known += known.empty() ? name : std::string(", ") + name;
+  }
+  fail("{}: {} is \"{}\"; it must be one of: {}", map.where(), key, given, known);
+}
+
+template <typename Enum>
+const char* name_of(const Names<Enum>& names, Enum value) {
+  for (const auto& [name, candidate] : names) {
+    if (candidate == value) return name;
+  }
+  return "";
+}
+
+BudgetSource read_budget(YamlMap& budgets, const std::string& key, bool axis_on, float only_level) {
+  BudgetSource source;
+  const std::string list = key + "_list";
+  if (budgets.has(key) && budgets.has(list)) {
+    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.where(), key, list);
+  }
+  if (budgets.has(list)) {
+    source.list = budgets.get<std::vector<double>>(list);
+    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.where(), list);
+    const auto [low, high] = std::minmax_element(source.list.begin(), source.list.end());
+    source.range = {*low, *high};
+  } else if (axis_on || budgets.has(key)) {
+    const auto range = budgets.get<std::vector<double>>(key);
+    if (range.size() != 2) fail("{}: budgets.{} must be [lowest, highest]", budgets.where(), key);
+    source.range = {range[0], range[1]};
+  }
+  if (!axis_on) source = {{only_level, only_level}, {}};
+  return source;
+}
+
+void read_into(YamlMap& root, TrainingConfig& c) {
+  c.name = root.get<std::string>("name");
+  c.model = root.get_or<std::string>("model", "");
+  c.seed = static_cast<uint64_t>(root.get_or<int64_t>("seed", static_cast<int64_t>(c.seed)));
+
+  YamlMap actions = root.map("actions");
+  c.space = ActionSpace::from_notation(actions.get<std::vector<double>>("keep"),
+                                       actions.get<std::vector<std::string>>("prune"),
+                                       actions.get<std::vector<std::string>>("quant"));
+  actions.reject_unknown();
+
+  YamlMap budgets = root.map("budgets");
+  c.kappa = read_budget(budgets, "keep", c.space.on(Axis::kappa), c.space.levels(Axis::kappa)[0]);
+  c.rho = read_budget(budgets, "prune", c.space.on(Axis::rho), c.space.levels(Axis::rho)[0]);
+  c.eta = read_budget(budgets, "quant", c.space.on(Axis::eta), c.space.levels(Axis::eta)[0]);
+  budgets.reject_unknown();
+
+  if (auto m = root.optional_map("penalty")) {
+    PenaltyOptions& penalty = c.advantage.penalty;
+    penalty.kappa = m->get_or("keep", penalty.kappa);
+    penalty.rho = m->get_or("prune", penalty.rho);
+    penalty.eta = m->get_or("quant", penalty.eta);
+    penalty.tolerance = m->get_or("tolerance", penalty.tolerance);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("quest")) {
+    c.sequence.page_size = m->get_or("page_size", c.sequence.page_size);
+    c.sequence.sinks = m->get_or("sinks", c.sequence.sinks);
+    c.sequence.window = m->get_or("window", c.sequence.window);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("rollout")) {
+    c.context = m->get_or("context", c.context);
+    c.horizon = m->get_or("horizon", c.horizon);
+    c.schedules = m->get_or("schedules", c.schedules);
+    c.batch = m->get_or("batch", c.batch);
+    c.loss.temperature = m->get_or("temperature", c.loss.temperature);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("policy")) {
+    c.policy.d_model = m->get_or("d_model", c.policy.d_model);
+    c.policy.heads = m->get_or("heads", c.policy.heads);
+    c.policy.layers = m->get_or("layers", c.policy.layers);
+    c.policy.mlp_ratio = m->get_or("mlp_ratio", c.policy.mlp_ratio);
+    c.policy.action_dim = m->get_or("action_dim", c.policy.action_dim);
+    c.policy.max_length = m->get_or("max_length", c.policy.max_length);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("reward")) {
+    c.advantage.gamma = m->get_or("gamma", c.advantage.gamma);
+    read_name(*m, "returns", returns_names, c.advantage.returns);
+    read_name(*m, "level", level_names, c.advantage.level);
+    read_name(*m, "norm", norm_names, c.advantage.norm);
+    c.advantage.whiten = m->get_or("whiten", c.advantage.whiten);
+    c.task_kl = m->get_or("task_kl", c.task_kl);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("optimisation")) {
+    c.updates = m->get_or("updates", c.updates);
+    c.optimiser.learning_rate = m->get_or("learning_rate", c.optimiser.learning_rate);
+    c.optimiser.weight_decay = m->get_or("weight_decay", c.optimiser.weight_decay);
+    c.optimiser.max_gradient_norm = m->get_or("max_grad_norm", c.optimiser.max_gradient_norm);
+    c.grad_accum = m->get_or("grad_accum", c.grad_accum);
+    c.loss.clip = m->get_or("clip", c.loss.clip);
+    c.loss.entropy = m->get_or("entropy", c.loss.entropy);
+    c.minibatch = m->get_or("minibatch", c.minibatch);
+    c.target_steps = m->get_or("target_steps", c.target_steps);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("data")) {
+    c.text.text_field = m->get_or("text_field", c.text.text_field);
+    read_name(*m, "format", format_names, c.text.format);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("checkpoint")) {
+    c.checkpoint_updates = m->get_or("updates", c.checkpoint_updates);
+    c.checkpoint_minutes = m->get_or("minutes", c.checkpoint_minutes);
+    m->reject_unknown();
+  }
+  root.reject_unknown();
+}
+
+void check(bool ok, const char* field, double value, const char* rule) {
+  if (!ok) fail("{} is {}; it must be {}", field, value, rule);
+}
+
+void check_budget(const BudgetSource& source, const char* field) {
+  const auto inside = [](double x) { return x > 0.0 && x <= 1.0; };
+  check(inside(source.range.low), field, source.range.low, "in (0, 1]");
+  check(inside(source.range.high), field, source.range.high, "in (0, 1]");
+  check(source.range.low <= source.range.high, field, source.range.low, "a range from low to high");
+}
+
+Json budget_json(const BudgetSource& source) {
+  if (!source.list.empty()) return {{"list", source.list}};
+  return Json::array({source.range.low, source.range.high});
+}
+
+// Sets a dotted key of a parsed document to a YAML value.
+void apply_override(YAML::Node root, const std::string& key, const std::string& value) {
+  YAML::Node node = root;
+  size_t begin = 0;
+  for (;;) {
+    const size_t dot = key.find('.', begin);
+    const std::string part = key.substr(begin, dot - begin);
+    if (part.empty()) fail("override \"{}={}\": write section.key=value", key, value);
+    if (dot == std::string::npos) {
+      try {
+        node[part] = YAML::Load(value);
+      } catch (const YAML::Exception& error) {
+        fail("override \"{}={}\": not a YAML value: {}", key, value, error.msg);
+      }
+      return;
+    }
+    YAML::Node next = node[part];
+    if (!next.IsDefined() || next.IsNull()) {
+      node[part] = YAML::Node(YAML::NodeType::Map);
+      next.reset(node[part]);
+    }
+    if (!next.IsMap()) fail("override \"{}={}\": {} is not a section", key, value, part);
+    node.reset(next);
+    begin = dot + 1;
+  }
+}
+
+}  // namespace
+
+int TrainingConfig::minibatch_schedules() const { return std::max(1, minibatch / horizon); }
+
+void TrainingConfig::validate() const {
+  const auto positive = [](const char* field, double value) { check(value > 0, field, value, "positive"); };
+  const auto not_negative = [](const char* field, double value) {
+    check(value >= 0, field, value, "zero or more");
+  };
+  check_budget(kappa, "budgets.keep");
+  check_budget(rho, "budgets.prune");
+  check_budget(eta, "budgets.quant");
+  not_negative("penalty.keep", advantage.penalty.kappa);
+  not_negative("penalty.prune", advantage.penalty.rho);
+  not_negative("penalty.quant", advantage.penalty.eta);
+  not_negative("penalty.tolerance", advantage.penalty.tolerance);
+  positive("quest.page_size", sequence.page_size);
+  not_negative("quest.sinks", sequence.sinks);
+  not_negative("quest.window", sequence.window);
+  positive("rollout.context", context);
+  positive("rollout.horizon", horizon);
+  check(schedules >= 2, "rollout.schedules", schedules, "at least 2: schedules are compared with each other");
+  positive("rollout.batch", batch);
+  positive("rollout.temperature", loss.temperature);
+  positive("policy.d_model", policy.d_model);
+  positive("policy.heads", policy.heads);
+  check(policy.d_model % policy.heads == 0, "policy.heads", policy.heads, "a divisor of policy.d_model");
+  positive("policy.layers", policy.layers);
+  positive("policy.mlp_ratio", policy.mlp_ratio);
+  positive("policy.action_dim", policy.action_dim);
+  check(policy.max_length >= horizon, "policy.max_length", policy.max_length, "at least rollout.horizon");
+  check(advantage.gamma >= 0 && advantage.gamma <= 1, "reward.gamma", advantage.gamma, "in [0, 1]");
+  not_negative("reward.task_kl", task_kl);
+  positive("optimisation.updates", updates);
+  positive("optimisation.learning_rate", optimiser.learning_rate);
+  not_negative("optimisation.weight_decay", optimiser.weight_decay);
+  positive("optimisation.max_grad_norm", optimiser.max_gradient_norm);
+  positive("optimisation.grad_accum", grad_accum);
+  check(loss.clip > 0 && loss.clip < 1, "optimisation.clip", loss.clip, "in (0, 1)");
+  not_negative("optimisation.entropy", loss.entropy);
+  positive("optimisation.minibatch", minibatch);
+  positive("optimisation.target_steps", target_steps);
+  positive("checkpoint.updates", checkpoint_updates);
+  positive("checkpoint.minutes", checkpoint_minutes);
+  check(space.size() >= 2, "actions", space.size(), "at least two actions: there is nothing to choose");
+}
+
+Json TrainingConfig::to_json() const {
+  return {
+      {"name", name},
+      {"model", model},
+      {"seed", seed},
+      {"actions",
+       {{"keep", space.kappa()}, {"prune", space.prune_notation()}, {"quant", space.quant_notation()}}},
+      {"budgets",
+       {{"keep", budget_json(kappa)}, {"prune", budget_json(rho)}, {"quant", budget_json(eta)}}},
+      {"penalty",
+       {{"keep", advantage.penalty.kappa},
+        {"prune", advantage.penalty.rho},
+        {"quant", advantage.penalty.eta},
+        {"tolerance", advantage.penalty.tolerance}}},
+      {"quest",
+       {{"page_size", sequence.page_size}, {"sinks", sequence.sinks}, {"window", sequence.window}}},
+      {"rollout",
+       {{"context", context},
+        {"horizon", horizon},
+        {"schedules", schedules},
+        {"batch", batch},
+        {"temperature", loss.temperature}}},
+      {"policy",
+       {{"d_model", policy.d_model},
+        {"heads", policy.heads},
+        {"layers", policy.layers},
+        {"mlp_ratio", policy.mlp_ratio},
+        {"action_dim", policy.action_dim},
+        {"max_length", policy.max_length}}},
+      {"reward",
+       {{"gamma", advantage.gamma},
+        {"returns", name_of(returns_names, advantage.returns)},
+        {"level", name_of(level_names, advantage.level)},
+        {"norm", name_of(norm_names, advantage.norm)},
+        {"whiten", advantage.whiten},
+        {"task_kl", task_kl}}},
+      {"optimisation",
+       {{"updates", updates},
+        {"learning_rate", optimiser.learning_rate},
+        {"weight_decay", optimiser.weight_decay},
+        {"max_grad_norm", optimiser.max_gradient_norm},
+        {"grad_accum", grad_accum},
+        {"clip", loss.clip},
+        {"entropy", loss.entropy},
+        {"minibatch", minibatch},
+        {"target_steps", target_steps}}},
+      {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},
+  };
+}
+
+TrainingConfig load_training_config(const std::filesystem::path& path,
+                                    const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string text = read_file(path);
+  std::string where = path.string();
+  if (!overrides.empty()) {
+    YamlMap::parse(text, where);  // so that a malformed file is reported with its own lines
+    YAML::Node root = YAML::Load(text);
+    for (const auto& [key, value] : overrides) apply_override(root, key, value);
+    text = YAML::Dump(root);
+    where += " (with overrides)";
+  }
+  YamlMap root = YamlMap::parse(text, where);
+  TrainingConfig config;
+  try {
+    read_into(root, config);
+    config.validate();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.starts_with(where)) throw;
+    fail("{}: {}", where, message);
+  }
+  return config;
+}
+
+}  // namespace sol

@@ -1,0 +1,70 @@
+// A training configuration: one YAML file (docs/formats.md, "Training configuration").
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "policy/network.h"
+#include "sol/action_space.h"
+#include "sol/controller.h"
+#include "sol/frozen_model.h"
+#include "text/text_reader.h"
+#include "training/adamw.h"
+#include "training/advantage.h"
+#include "training/torch_network.h"
+
+namespace sol {
+
+// Where an input's budget on one axis comes from: uniform in the range, or one of the list.
+struct BudgetSource {
+  BudgetRange range;
+  std::vector<double> list;  // empty: the range
+};
+
+struct TrainingConfig {
+  std::string name;
+  std::string model;  // the frozen model it was made for; for people
+  ActionSpace space{{1.0f}, {1.0f}, {16}};
+  SequenceOptions sequence;  // page size, sinks, window
+  BudgetSource kappa, rho, eta;
+
+  int context = 1024;
+  int horizon = 16;        // T
+  int schedules = 16;      // K
+  int batch = 8;           // inputs decoded together, and whitened together
+  double task_kl = 0.0;    // weight of KL(dense ‖ executed) in the reward, beside log p(y)
+
+  PolicyNetworkShape policy;  // hidden_size and actions are filled in by for_model
+  AdvantageOptions advantage;
+  LossOptions loss;
+  AdamWOptions optimiser;
+  int updates = 1560;       // AdamW steps
+  int grad_accum = 8;       // minibatches per AdamW step
+  int minibatch = 512;      // steps
+  int target_steps = 2048;  // steps collected before an update
+
+  TextOptions text;
+  uint64_t seed = 1234;
+  int checkpoint_updates = 25;
+  double checkpoint_minutes = 10;
+
+  int block_length() const { return context + horizon + 1; }
+  int minibatch_schedules() const;  // max(1, minibatch / T)
+
+  // Throws Error naming the field for values out of range or contradicting each other.
+  void validate() const;
+
+  // Everything that decides the result of training, for checkpoints and for the controller's record.
+  Json to_json() const;
+};
+
+// `overrides`: dotted keys and YAML values, {"rollout.batch", "4"}. Throws Error naming file, line and key
+// for anything unknown, missing, of another type or out of range.
+TrainingConfig load_training_config(const std::filesystem::path& path,
+                                    const std::vector<std::pair<std::string, std::string>>& overrides = {});
+
+}  // namespace sol

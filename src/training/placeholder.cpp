@@ -1,1 +1,0 @@
-// placeholder until this layer's first file

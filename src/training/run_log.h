@@ -1,0 +1,24 @@
+// OUT/train.jsonl: one JSON object per collection.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "base/json.h"
+
+namespace sol {
+
+class RunLog {
+ public:
+  explicit RunLog(std::filesystem::path path) : path_(std::move(path)) {}
+
+  // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the rest.
+  void begin(int64_t lines);
+  // Throws Error naming the file when it cannot be written.
+  void append(const Json& line);
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace sol

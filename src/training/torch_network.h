@@ -1,0 +1,65 @@
+// The policy network as LibTorch trains it: the same parameters and arithmetic as policy/network.h, over
+// whole schedules at once. The only file that includes LibTorch's headers is torch_network.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policy/network.h"
+#include "training/schedule.h"
+
+namespace sol {
+
+struct LossOptions {
+  double temperature = 1.3;  // of both old and new log-probabilities and of the entropy
+  double clip = 0.2;         // ratio within 1 ± clip
+  double entropy = 0.05;     // weight of the entropy
+};
+
+struct LossTerms {
+  double loss = 0;         // policy_loss - weight · entropy, before the division by grad_accum
+  double policy_loss = 0;  // mean of -min(r·A, clip(r)·A)
+  double entropy = 0;      // mean, nats
+  double clip_fraction = 0;
+  int64_t steps = 0;  // effective ones; the means are over these
+};
+
+// Threads of LibTorch's own loops; it defaults to one.
+void set_torch_threads(int n);
+
+class TorchNetwork {
+ public:
+  // Throws Error naming the parameter that is missing, superfluous or misshapen.
+  TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters);
+  ~TorchNetwork();
+  TorchNetwork(TorchNetwork&&) noexcept;
+  TorchNetwork& operator=(TorchNetwork&&) noexcept;
+
+  const PolicyNetworkShape& shape() const { return shape_; }
+  Parameters parameters() const;  // a copy
+
+  // Of one parameter and of its accumulated gradient, in place; `names` ascending.
+  const std::vector<std::string>& names() const;
+  std::span<float> values(const std::string& name);
+  std::span<float> gradient(const std::string& name);
+  void zero_gradients();
+
+  // All schedules must have one length T, at most max_length. No gradients are kept.
+  std::vector<float> logits(std::span<const Schedule* const> schedules) const;     // [N][T][A], undivided
+  std::vector<float> log_probs(std::span<const Schedule* const> schedules,
+                               double temperature) const;  // [N][T], of the schedules' actions
+
+  // Adds the gradient of loss / divisor of one minibatch (DESIGN, "Group-relative update"), which reads
+  // the schedules' old_log_probs and advantages. A minibatch without an effective step adds nothing.
+  LossTerms accumulate(std::span<const Schedule* const> schedules, const LossOptions& options,
+                       double divisor);
+
+ private:
+  struct Impl;
+  PolicyNetworkShape shape_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sol

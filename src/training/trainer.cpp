@@ -1,0 +1,362 @@
+#include "training/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/build_info.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/threads.h"
+#include "policy/axis.h"
+#include "policy/policies.h"
+#include "training/checkpoint.h"
+#include "training/data_order.h"
+#include "training/initialisation.h"
+#include "training/rollout.h"
+#include "training/run_log.h"
+#include "training/update.h"
+
+namespace sol {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Tells data sets apart without reading gigabytes: a hash over up to 4096 blocks spread over all.
+std::string data_identity(const BlockDataset& data) {
+  XXH64_hash_t hash = 0;
+  const int64_t count = std::min<int64_t>(data.size(), 4096);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::span<const int32_t> block = data.block(i * data.size() / count);
+    hash = XXH3_64bits_withSeed(block.data(), block.size_bytes(), hash);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+// What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
+Json run_identity(const FrozenModel& model, const BlockDataset& data, const TrainingConfig& config) {
+  Json settings = config.to_json();
+  settings.erase("name");
+  settings.erase("model");
+  settings["optimisation"].erase("updates");
+  return {{"config", settings},
+          {"model_fingerprint", model.fingerprint()},
+          {"precision", model.precision() == Precision::bf16 ? "bf16" : "f32"},
+          {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+}
+
+PolicyNetworkShape network_shape(const FrozenModel& model, const TrainingConfig& config) {
+  PolicyNetworkShape shape = config.policy;
+  shape.hidden_size = model.config().hidden_size;
+  shape.actions = config.space.size();
+  return shape;
+}
+
+class Trainer {
+ public:
+  Trainer(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
+          const TrainerOptions& options, const TrainingCallbacks& callbacks)
+      : model_(model),
+        data_(data),
+        config_(config),
+        options_(options),
+        callbacks_(callbacks),
+        shape_(network_shape(model, config)),
+        order_(data.size(), config.seed),
+        identity_(run_identity(model, data, config)),
+        network_(shape_, initial_parameters(shape_, config.seed)),
+        optimiser_(network_, config.optimiser),
+        log_(options.out / "train.jsonl") {
+    set_torch_threads(thread_count());
+  }
+
+  TrainingOutcome run(std::stop_token stop) {
+    begin();
+    while (!finished()) {
+      try {
+        collect_and_update(stop);
+      } catch (const Cancelled&) {
+        checkpoint();
+        note(fmt::format("stopped after {} updates; resume with --resume", counters_.updates));
+        return {.finished = false, .updates = counters_.updates, .last = metrics_};
+      }
+      if (checkpoint_due()) checkpoint();
+    }
+    checkpoint();
+    if (counters_.minibatches > 0) {
+      optimiser_.step(network_);  // the remainder; not in the checkpoint, so that a run can be prolonged
+      counters_.minibatches = 0;
+      ++counters_.updates;
+    }
+    controller().save(options_.out);
+    return {.finished = true, .updates = counters_.updates, .last = metrics_};
+  }
+
+ private:
+  struct Collection {
+    std::vector<Schedule> schedules;
+    RolloutTimes times;
+    double advantage_deviation = 0;
+    int64_t inputs = 0;
+  };
+
+  fs::path checkpoint_path() const { return options_.out / "checkpoint" / "state.safetensors"; }
+
+  void note(const std::string& text) const {
+    if (callbacks_.on_note) callbacks_.on_note(text);
+  }
+
+  bool finished() const {
+    if (counters_.updates >= config_.updates) return true;
+    return options_.minutes > 0 && seconds_since(start_) >= options_.minutes * 60;
+  }
+
+  void begin() {
+    start_ = last_checkpoint_ = Clock::now();
+    const bool have_checkpoint = fs::exists(checkpoint_path());
+    if (options_.resume && have_checkpoint) {
+      restore(load_checkpoint(checkpoint_path(), identity_));
+      note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
+      return;
+    }
+    if (!options_.resume && !options_.overwrite && (have_checkpoint || fs::exists(options_.out / "controller.json"))) {
+      fail("{}: holds a training run already; go on with --resume, replace it with --overwrite, or choose "
+           "another directory",
+           options_.out.string());
+    }
+    if (options_.resume) note("no checkpoint yet: starting from the beginning");
+    ensure_writable_directory(options_.out / "checkpoint");
+    std::error_code ignored;
+    fs::remove(checkpoint_path(), ignored);
+    log_.begin(0);
+  }
+
+  void restore(TrainingState state) {
+    network_ = TorchNetwork(shape_, state.parameters);
+    for (const std::string& name : network_.names()) {
+      const std::vector<float>& saved = state.gradients.at(name).values;
+      const std::span<float> gradient = network_.gradient(name);
+      if (saved.size() != gradient.size()) fail("{}: the gradient of {} is misshapen", checkpoint_path().string(), name);
+      std::copy(saved.begin(), saved.end(), gradient.begin());
+    }
+    optimiser_.restore(state.updates, std::move(state.moments));
+    counters_ = {.minibatches = state.minibatches, .updates = state.updates};
+    collections_ = state.collections;
+    position_ = state.position;
+    earlier_seconds_ = state.seconds;
+    checkpointed_collections_ = collections_;
+    log_.begin(collections_);
+  }
+
+  void checkpoint() {
+    if (checkpointed_collections_ == collections_) return;
+    TrainingState state;
+    state.collections = collections_;
+    state.position = position_;
+    state.minibatches = counters_.minibatches;
+    state.updates = counters_.updates;
+    state.seconds = earlier_seconds_ + seconds_since(start_);
+    state.metrics = to_json(metrics_);
+    state.parameters = network_.parameters();
+    for (const std::string& name : network_.names()) {
+      const std::span<const float> gradient = network_.gradient(name);
+      state.gradients[name] = {state.parameters.at(name).shape, {gradient.begin(), gradient.end()}};
+    }
+    state.moments = optimiser_.moments();
+    save_checkpoint(checkpoint_path(), state, identity_);
+    // A controller to look at while training goes on.
+    controller().save(options_.out / "checkpoint" / "controller");
+    checkpointed_collections_ = collections_;
+    checkpointed_updates_ = counters_.updates;
+    last_checkpoint_ = Clock::now();
+  }
+
+  bool checkpoint_due() const {
+    return counters_.updates - checkpointed_updates_ >= config_.checkpoint_updates ||
+           seconds_since(last_checkpoint_) >= config_.checkpoint_minutes * 60;
+  }
+
+  Controller controller() {
+    ControllerSettings settings;
+    settings.horizon = config_.horizon;
+    settings.page_size = config_.sequence.page_size;
+    settings.sinks = config_.sequence.sinks;
+    settings.window = config_.sequence.window;
+    settings.kappa = config_.kappa.range;
+    settings.rho = config_.rho.range;
+    settings.eta = config_.eta.range;
+    settings.model_fingerprint = model_.fingerprint();
+    settings.training_json = Json{{"config", config_.to_json()},
+                                  {"updates", counters_.updates},
+                                  {"collections", collections_},
+                                  {"inputs", position_},
+                                  {"blocks", data_.size()},
+                                  {"seconds", earlier_seconds_ + seconds_since(start_)},
+                                  {"last_collection", to_json(metrics_)},
+                                  {"version", build_version()},
+                                  {"commit", build_commit()},
+                                  {"isa", std::string(to_string(current_isa()))},
+                                  {"cpu", cpu_description()},
+                                  {"threads", thread_count()},
+                                  {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}}
+                                 .dump();
+    return Controller(config_.space, settings, std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
+  }
+
+  Collection collect(std::stop_token stop) {
+    const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
+    const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed);
+    Collection out;
+    int64_t steps = 0;
+    while (steps < config_.target_steps) {
+      if (stop.stop_requested()) throw Cancelled();
+      std::vector<RolloutInput> inputs;
+      for (int i = 0; i < config_.batch; ++i) {
+        const int64_t position = position_ + out.inputs++;
+        inputs.push_back({.ids = data_.block(order_.block(position)),
+                          .position = static_cast<uint64_t>(position),
+                          .budget = draw_budget(config_, static_cast<uint64_t>(position))});
+      }
+      std::vector<Schedule> schedules = roll_out(model_, *policy, config_, inputs, &out.times, stop);
+      out.advantage_deviation = assign_advantages(schedules, config_.schedules, config_.advantage);
+      steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
+      std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
+      if (callbacks_.on_batch) {
+        callbacks_.on_batch({counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
+      }
+    }
+    return out;
+  }
+
+  void collect_and_update(std::stop_token stop) {
+    const Clock::time_point start = Clock::now();
+    Collection collected = collect(stop);
+    const Clock::time_point update_start = Clock::now();
+    const double disagreement = assign_old_log_probs(network_, collected.schedules, config_);
+    const int64_t before = counters_.updates * config_.grad_accum + counters_.minibatches;
+    const UpdateSummary summary =
+        update_policy(network_, optimiser_, collected.schedules, config_, collections_, counters_);
+    minibatches_done_ += counters_.updates * config_.grad_accum + counters_.minibatches - before;
+
+    const int64_t old_epoch = position_ == 0 ? 0 : order_.epoch(position_ - 1);
+    position_ += collected.inputs;
+    ++collections_;
+    metrics_ = summarise(collected);
+    metrics_.network_disagreement = disagreement;
+    metrics_.loss = summary.mean.loss;
+    metrics_.entropy = summary.mean.entropy;
+    metrics_.clip_fraction = summary.mean.clip_fraction;
+    if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
+    metrics_.gradient_norm = gradient_norm_;
+    metrics_.seconds_update = seconds_since(update_start);
+    metrics_.seconds = seconds_since(start);
+    metrics_.seconds_left = seconds_left();
+    if (metrics_.epoch != old_epoch) {
+      note(fmt::format("all {} blocks have been read; epoch {} begins in a new order", data_.size(),
+                       metrics_.epoch + 1));
+    }
+    log_.append(to_json(metrics_));
+    if (callbacks_.on_collection) callbacks_.on_collection(metrics_);
+  }
+
+  CollectionMetrics summarise(const Collection& collected) const {
+    CollectionMetrics m;
+    m.collection = collections_;
+    m.update = counters_.updates;
+    m.updates = config_.updates;
+    m.position = position_;
+    m.epoch = order_.epoch(position_ - 1);
+    const double schedules = static_cast<double>(collected.schedules.size());
+    for (const Schedule& s : collected.schedules) {
+      m.steps += s.steps();
+      for (float r : s.rewards) m.reward += r;
+      for (float l : s.log_likelihood) m.log_likelihood += l;
+      for (Axis axis : all_axes) {
+        const size_t i = static_cast<size_t>(axis);
+        const double requested = value(s.budget, axis), realised = value(s.realised, axis);
+        m.requested[i] += requested / schedules;
+        m.realised[i] += realised / schedules;
+        m.gap[i] += std::abs(realised - requested) / schedules;
+      }
+      m.penalty += s.penalty / schedules;
+    }
+    m.reward /= static_cast<double>(m.steps);
+    m.log_likelihood /= static_cast<double>(m.steps);
+    m.perplexity = std::exp(-m.log_likelihood);
+    m.advantage_deviation = collected.advantage_deviation;
+    m.seconds_prefill = collected.times.prefill;
+    m.seconds_rollout = collected.times.model;
+    m.seconds_policy = collected.times.policy;
+    const auto rate = [](double tokens, double seconds) { return seconds > 0 ? tokens / seconds : 0.0; };
+    m.prefill_tokens_per_second =
+        rate(static_cast<double>(collected.inputs) * config_.context, m.seconds_prefill);
+    m.decode_tokens_per_second = rate(static_cast<double>(m.steps), m.seconds_rollout + m.seconds_policy);
+    return m;
+  }
+
+  double seconds_left() const {
+    const double elapsed = seconds_since(start_);
+    std::optional<double> left;
+    if (minibatches_done_ > 0) {
+      const int64_t remaining =
+          (config_.updates - counters_.updates) * config_.grad_accum - counters_.minibatches;
+      left = elapsed / static_cast<double>(minibatches_done_) * static_cast<double>(std::max<int64_t>(0, remaining));
+    }
+    if (options_.minutes > 0) {
+      const double until = std::max(0.0, options_.minutes * 60 - elapsed);
+      left = left ? std::min(*left, until) : until;
+    }
+    return left.value_or(0.0);
+  }
+
+  FrozenModel& model_;
+  const BlockDataset& data_;
+  const TrainingConfig& config_;
+  const TrainerOptions& options_;
+  const TrainingCallbacks& callbacks_;
+  PolicyNetworkShape shape_;
+  DataOrder order_;
+  Json identity_;
+  TorchNetwork network_;
+  AdamW optimiser_;
+  RunLog log_;
+  UpdateCounters counters_;
+  int64_t collections_ = 0, position_ = 0;
+  CollectionMetrics metrics_;
+  double gradient_norm_ = 0;
+  Clock::time_point start_, last_checkpoint_;
+  double earlier_seconds_ = 0;
+  int64_t minibatches_done_ = 0;  // in this call
+  int64_t checkpointed_collections_ = 0, checkpointed_updates_ = 0;
+};
+
+}  // namespace
+
+TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
+                                 const TrainerOptions& options, const TrainingCallbacks& callbacks,
+                                 std::stop_token stop) {
+  config.validate();
+  if (data.block_length() != config.block_length()) {
+    fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed", data.block_length(),
+         config.block_length());
+  }
+  const int positions = model.config().max_position_embeddings;
+  if (config.context + config.horizon > positions) {
+    fail("rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a shorter context",
+         config.context, config.horizon, positions);
+  }
+  ensure_writable_directory(options.out);
+  return Trainer(model, data, config, options, callbacks).run(stop);
+}
+
+}  // namespace sol

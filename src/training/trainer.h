@@ -1,0 +1,51 @@
+// Training of a controller: collect schedules, update the policy, again (DESIGN, "Group-relative update").
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "sol/frozen_model.h"
+#include "text/block_dataset.h"
+#include "training/config.h"
+#include "training/metrics.h"
+
+namespace sol {
+
+struct TrainerOptions {
+  std::filesystem::path out;  // becomes a controller directory; train.jsonl and checkpoint/ lie in it
+  bool resume = false;        // from OUT/checkpoint; a start when there is none
+  bool overwrite = false;     // an OUT that holds a run or a controller already is an error otherwise
+  double minutes = 0;         // > 0: ends after so much time of this call, whatever `updates` says
+};
+
+// Progress within a collection.
+struct BatchProgress {
+  int64_t update = 0, updates = 0;
+  int64_t steps = 0, target_steps = 0;  // collected so far
+  double seconds_left = 0;              // estimated; 0 before the first collection
+};
+
+struct TrainingCallbacks {
+  std::function<void(const CollectionMetrics&)> on_collection;
+  std::function<void(const BatchProgress&)> on_batch;
+  std::function<void(const std::string&)> on_note;  // a new epoch, a checkpoint, a resumed run
+};
+
+struct TrainingOutcome {
+  bool finished = false;  // OUT holds a controller; else stopped, with a checkpoint to resume from
+  int64_t updates = 0;
+  CollectionMetrics last;
+};
+
+// Trains until `config.updates` AdamW steps (those before a resumption included), the time limit or a
+// requested stop, which is obeyed within one batch. For one thread count and instruction set, an
+// uninterrupted and a resumed run give the same controller bit for bit. Throws Error for an unwritable
+// directory, data that does not fit the configuration, a checkpoint of another run, a full disk (the old
+// checkpoint stays valid), or training and inference networks that disagree.
+TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
+                                 const TrainerOptions& options, const TrainingCallbacks& callbacks = {},
+                                 std::stop_token stop = {});
+
+}  // namespace sol

@@ -1,0 +1,146 @@
+#include "training/advantage.h"
+
+#include <cmath>
+
+#include "golden_schedules.h"
+#include "sol/error.h"
+
+namespace sol::test {
+namespace {
+
+struct GoldenBatch {
+  Json description = read_json(golden_sol() / "grpo.json");
+  TensorStore store = TensorStore::open_file(golden_sol() / "grpo.safetensors");
+  size_t steps = 16, count = 8;
+  int group = 4;
+
+  std::vector<float> column_of(const std::string& name, size_t n) const {
+    return column(store.get(name).to_floats(), steps, n, count);
+  }
+};
+
+AdvantageOptions options_of(const Json& c) {
+  AdvantageOptions options;
+  options.reference = true;
+  options.gamma = c.at("gamma").get<double>();
+  const Json& returns = c.at("reward_agg");
+  options.returns = returns.is_null()       ? AdvantageOptions::Returns::none
+                    : returns == "max" ? AdvantageOptions::Returns::max
+                                       : AdvantageOptions::Returns::sum;
+  if (c.at("level") == "outcome") options.level = AdvantageOptions::Level::outcome;
+  if (c.at("norm") == "zscore") options.norm = AdvantageOptions::Norm::zscore;
+  options.whiten = c.at("whiten").get<bool>();
+  options.penalty = {c.at("alphas")[0].get<double>(), c.at("alphas")[1].get<double>(),
+                     c.at("alphas")[2].get<double>(), c.at("tolerance").get<double>()};
+  return options;
+}
+
+// Mean of one axis over the effective steps, as recorded.
+float mean_over(const std::vector<float>& values, const std::vector<float>& effective) {
+  float sum = 0, n = 0;
+  for (size_t t = 0; t < values.size(); ++t) {
+    sum += values[t] * effective[t];
+    n += effective[t];
+  }
+  return sum / n;
+}
+
+class GoldenAdvantage : public testing::TestWithParam<int> {};
+
+TEST_P(GoldenAdvantage, EqualsTheReference) {
+  const GoldenBatch golden;
+  const Json c = golden.description.at("adv_cases").at(static_cast<size_t>(GetParam()));
+  const std::string id = "a" + std::to_string(GetParam()) + ".";
+  std::vector<Schedule> schedules(golden.count);
+  for (size_t n = 0; n < golden.count; ++n) {
+    Schedule& s = schedules[n];
+    const auto effective = golden.column_of("eff." + c.at("eff").get<std::string>(), n);
+    s.rewards = golden.column_of("r_task", n);
+    for (float e : effective) s.effective.push_back(e > 0 ? 1 : 0);
+    s.budget = {golden.store.get("C_tok").to_floats()[n], golden.store.get("C_pru").to_floats()[n],
+                golden.store.get("C_q").to_floats()[n]};
+    s.realised = {mean_over(golden.column_of("keep", n), effective),
+                  mean_over(golden.column_of("prune", n), effective),
+                  mean_over(golden.column_of("qratio", n), effective)};
+    EXPECT_NEAR(s.realised.kappa, golden.store.get(id + "mean_keep_seq").to_floats()[n], 1e-6);
+    EXPECT_NEAR(s.realised.rho, golden.store.get(id + "mean_prune_seq").to_floats()[n], 1e-6);
+    EXPECT_NEAR(s.realised.eta, golden.store.get(id + "mean_qratio_seq").to_floats()[n], 1e-6);
+  }
+  assign_advantages(schedules, golden.group, options_of(c));
+  for (size_t n = 0; n < golden.count; ++n) {
+    const Schedule& s = schedules[n];
+    EXPECT_LE(largest_difference(s.returns, golden.column_of(id + "x_for_adv", n)), 1e-5);
+    EXPECT_NEAR(s.penalty, golden.column_of(id + "computational_component", n)[0], 5e-5);
+    EXPECT_LE(largest_difference(s.advantages, golden.column_of(id + "adv", n)), 5e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenAdvantage, testing::Range(0, 16));
+
+Schedule with_rewards(std::vector<float> rewards) {
+  Schedule s;
+  s.effective.assign(rewards.size(), 1);
+  s.rewards = std::move(rewards);
+  return s;
+}
+
+TEST(Advantage, ReturnsByHand) {
+  const std::vector<float> rewards{-1, -2, -4};
+  AdvantageOptions options;
+  options.gamma = 0.5;
+  EXPECT_EQ(returns_to_go(rewards, options), (std::vector<float>{-3, -4, -4}));
+  options.gamma = 1.0;  // the plain sum, unlike the authors' code
+  EXPECT_EQ(returns_to_go(rewards, options), (std::vector<float>{-7, -6, -4}));
+  options.reference = true;
+  EXPECT_EQ(returns_to_go(rewards, options), rewards);
+  options.gamma = 0.5;
+  options.returns = AdvantageOptions::Returns::max;
+  EXPECT_EQ(returns_to_go(rewards, options), (std::vector<float>{-1, -2, -4}));
+  options.gamma = 0.0;
+  options.returns = AdvantageOptions::Returns::sum;
+  EXPECT_EQ(returns_to_go(rewards, options), rewards);
+  EXPECT_TRUE(returns_to_go({}, options).empty());
+}
+
+TEST(Advantage, PenaltyHasAToleranceBandAndGrowsOnBothSides) {
+  const PenaltyOptions options{.kappa = 100, .rho = 10, .eta = 1, .tolerance = 0.02};
+  const Budget target{0.5f, 0.5f, 0.5f};
+  EXPECT_EQ(budget_penalty({0.515f, 0.485f, 0.5f}, target, options), 0.0f);
+  EXPECT_NEAR(budget_penalty({0.62f, 0.5f, 0.5f}, target, options), 100 * 0.01, 1e-5);
+  EXPECT_NEAR(budget_penalty({0.38f, 0.5f, 0.5f}, target, options), 100 * 0.01, 1e-5);
+  EXPECT_NEAR(budget_penalty({0.5f, 0.62f, 0.38f}, target, options), 10 * 0.01 + 0.01, 1e-5);
+}
+
+TEST(Advantage, IneffectiveStepsStayOutOfWhitening) {
+  // The first step is far from the others in value but does not count.
+  std::vector<Schedule> schedules{with_rewards({100, 1}), with_rewards({-100, -1})};
+  for (Schedule& s : schedules) s.effective[0] = 0;
+  AdvantageOptions options;
+  options.returns = AdvantageOptions::Returns::none;
+  EXPECT_DOUBLE_EQ(assign_advantages(schedules, 2, options), 1.0);
+  EXPECT_FLOAT_EQ(schedules[0].advantages[1], 1.0f);
+  EXPECT_FLOAT_EQ(schedules[1].advantages[1], -1.0f);
+  options.reference = true;
+  EXPECT_GT(assign_advantages(schedules, 2, options), 50.0);
+}
+
+TEST(Advantage, EqualSchedulesGiveZeroNotInfinity) {
+  std::vector<Schedule> schedules(4, with_rewards({-1, -2}));
+  for (const auto norm : {AdvantageOptions::Norm::center, AdvantageOptions::Norm::zscore}) {
+    AdvantageOptions options;
+    options.norm = norm;
+    assign_advantages(schedules, 2, options);
+    for (const Schedule& s : schedules) EXPECT_EQ(s.advantages, (std::vector<float>{0, 0}));
+  }
+}
+
+TEST(Advantage, RefusesIncompleteGroupsAndMixedLengths) {
+  std::vector<Schedule> three(3, with_rewards({-1}));
+  EXPECT_THROW(assign_advantages(three, 2, {}), Error);
+  EXPECT_THROW(assign_advantages(three, 0, {}), Error);
+  std::vector<Schedule> mixed{with_rewards({-1}), with_rewards({-1, -2})};
+  EXPECT_THROW(assign_advantages(mixed, 2, {}), Error);
+}
+
+}  // namespace
+}  // namespace sol::test

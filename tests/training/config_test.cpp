@@ -1,0 +1,203 @@
+#include "training/config.h"
+
+#include <gmock/gmock.h>
+
+#include "base/file_io.h"
+#include "sol/error.h"
+#include "support.h"
+
+namespace sol::test {
+namespace {
+
+std::filesystem::path config_file(const std::string& name) { return source_dir() / "configs" / (name + ".yaml"); }
+
+struct Expected {
+  const char* file;
+  int actions, page_size, schedules, horizon, context, batch, grad_accum;
+  double kappa_low, rho_low, eta_low, eta_high;
+  double alpha_kappa, alpha_rho, alpha_eta;
+  int sinks, window, max_length;
+};
+
+class PaperConfig : public testing::TestWithParam<Expected> {};
+
+// The paper's appendix "Model configurations", and the published single-axis ones.
+TEST_P(PaperConfig, IsAsPublished) {
+  const Expected& e = GetParam();
+  const TrainingConfig c = load_training_config(config_file(e.file));
+  EXPECT_EQ(c.space.size(), e.actions);
+  EXPECT_EQ(c.sequence.page_size, e.page_size);
+  EXPECT_EQ(c.schedules, e.schedules);
+  EXPECT_EQ(c.horizon, e.horizon);
+  EXPECT_EQ(c.context, e.context);
+  EXPECT_EQ(c.batch, e.batch);
+  EXPECT_EQ(c.grad_accum, e.grad_accum);
+  EXPECT_DOUBLE_EQ(c.kappa.range.low, e.kappa_low);
+  EXPECT_DOUBLE_EQ(c.kappa.range.high, 1.0);
+  EXPECT_DOUBLE_EQ(c.rho.range.low, e.rho_low);
+  EXPECT_DOUBLE_EQ(c.rho.range.high, 1.0);
+  EXPECT_DOUBLE_EQ(c.eta.range.low, e.eta_low);
+  EXPECT_DOUBLE_EQ(c.eta.range.high, e.eta_high);
+  EXPECT_DOUBLE_EQ(c.advantage.penalty.kappa, e.alpha_kappa);
+  EXPECT_DOUBLE_EQ(c.advantage.penalty.rho, e.alpha_rho);
+  EXPECT_DOUBLE_EQ(c.advantage.penalty.eta, e.alpha_eta);
+  EXPECT_EQ(c.sequence.sinks, e.sinks);
+  EXPECT_EQ(c.sequence.window, e.window);
+  EXPECT_EQ(c.policy.max_length, e.max_length);
+
+  EXPECT_DOUBLE_EQ(c.advantage.penalty.tolerance, 0.02);
+  EXPECT_DOUBLE_EQ(c.advantage.gamma, 0.85);
+  EXPECT_DOUBLE_EQ(c.loss.temperature, 1.3);
+  EXPECT_DOUBLE_EQ(c.loss.clip, 0.2);
+  EXPECT_DOUBLE_EQ(c.loss.entropy, 0.05);
+  EXPECT_DOUBLE_EQ(c.optimiser.learning_rate, 1e-4);
+  EXPECT_DOUBLE_EQ(c.optimiser.max_gradient_norm, 2.0);
+  EXPECT_EQ(c.minibatch, 512);
+  EXPECT_EQ(c.target_steps, 2048);
+  EXPECT_EQ(c.updates, 1560);
+  EXPECT_EQ(c.seed, 1234u);
+  EXPECT_EQ(c.policy.d_model, 512);
+  EXPECT_EQ(c.policy.heads, 4);
+  EXPECT_EQ(c.policy.layers, 1);
+  EXPECT_EQ(c.policy.action_dim, 32);
+  EXPECT_TRUE(c.advantage.whiten);
+  EXPECT_FALSE(c.advantage.reference);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PaperConfig,
+    testing::Values(
+        Expected{"2l", 8, 4, 16, 16, 1024, 8, 8, 0.1, 0.6, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"3l", 27, 4, 16, 16, 1024, 8, 8, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"fl", 1560, 8, 32, 16, 1024, 8, 8, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"t4", 336, 8, 32, 4, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"t16", 336, 8, 32, 16, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"t64", 336, 8, 32, 64, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"keep-01", 2, 4, 16, 16, 1024, 8, 8, 0.1, 1.0, 1.0, 1.0, 100, 0, 0, 4, 2, 1024},
+        Expected{"keep-02", 2, 4, 16, 16, 1024, 8, 8, 0.2, 1.0, 1.0, 1.0, 100, 0, 0, 4, 2, 1024},
+        Expected{"keep-04", 2, 4, 16, 16, 1024, 8, 8, 0.4, 1.0, 1.0, 1.0, 100, 0, 0, 4, 2, 1024},
+        Expected{"prune-30", 2, 4, 16, 16, 1024, 8, 8, 1.0, 0.3, 1.0, 1.0, 0, 100, 0, 4, 2, 1024},
+        Expected{"prune-40", 2, 4, 16, 16, 1024, 8, 8, 1.0, 0.4, 1.0, 1.0, 0, 100, 0, 4, 2, 1024},
+        Expected{"prune-50", 2, 4, 16, 16, 1024, 8, 8, 1.0, 0.5, 1.0, 1.0, 0, 100, 0, 4, 2, 1024},
+        Expected{"quant-5-10", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.3125, 0.625, 0, 0, 200, 4, 2, 1024},
+        Expected{"quant-5-16", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.3125, 1.0, 0, 0, 200, 4, 2, 1024},
+        Expected{"quant-6-16", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.375, 1.0, 0, 0, 200, 4, 2, 1024},
+        Expected{"llama-3.2-3b", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2, 512},
+        Expected{"llama-3.1-8b-instruct", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2,
+                 512},
+        Expected{"r1-distill", 11, 16, 16, 64, 1024, 2, 32, 0.1, 1.0, 1.0, 1.0, 100, 0, 0, 16, 16, 512}));
+
+TEST(Configs, EveryFileLoads) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_NO_THROW(load_training_config(entry.path())) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 21);
+}
+
+TEST(Configs, DefaultModelsLevelsAndBudgets) {
+  const TrainingConfig harsh = load_training_config(config_file("default-2l-harsh"));
+  EXPECT_EQ(harsh.space, ActionSpace({0.02f, 1.0f}, {0.3f, 1.0f}, {3, 16}));
+  EXPECT_DOUBLE_EQ(harsh.kappa.range.low, 0.02);
+  EXPECT_DOUBLE_EQ(harsh.rho.range.low, 0.3);
+  EXPECT_DOUBLE_EQ(harsh.eta.range.low, 3.0 / 16);
+  EXPECT_LE(harsh.policy.d_model, 128);
+  const TrainingConfig mild = load_training_config(config_file("default-2l"));
+  EXPECT_EQ(mild.space, load_training_config(config_file("2l")).space);
+  EXPECT_EQ(load_training_config(config_file("default-demo")).space, harsh.space);
+}
+
+const char* const minimal = R"(
+name: test
+actions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}
+budgets: {keep: [0.5, 1.0]}
+)";
+
+class ConfigText : public testing::Test {
+ protected:
+  TrainingConfig load(const std::string& text,
+                      const std::vector<std::pair<std::string, std::string>>& overrides = {}) {
+    write_file_atomically(directory_.path() / "c.yaml", text);
+    return load_training_config(directory_.path() / "c.yaml", overrides);
+  }
+  std::string error(const std::string& text,
+                    const std::vector<std::pair<std::string, std::string>>& overrides = {}) {
+    try {
+      load(text, overrides);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ConfigText, DefaultsAreThePapersSharedConfiguration) {
+  const TrainingConfig c = load(minimal);
+  EXPECT_EQ(c.schedules, 16);
+  EXPECT_EQ(c.rho.range.low, 1.0);  // an axis that is off has its level as its budget
+  EXPECT_EQ(c.eta.range.high, 1.0);
+  EXPECT_EQ(c.block_length(), 1041);
+  EXPECT_EQ(c.minibatch_schedules(), 32);
+}
+
+TEST_F(ConfigText, BudgetLists) {
+  const TrainingConfig c =
+      load("name: x\nactions: {keep: [0.5, 1.0], prune: [s50, s100], quant: [q16]}\n"
+           "budgets: {keep_list: [0.7, 0.6], prune: [0.5, 1.0]}\n");
+  EXPECT_EQ(c.kappa.list, (std::vector<double>{0.7, 0.6}));
+  EXPECT_DOUBLE_EQ(c.kappa.range.low, 0.6);
+  EXPECT_DOUBLE_EQ(c.kappa.range.high, 0.7);
+}
+
+TEST_F(ConfigText, OverridesByDottedKey) {
+  const TrainingConfig c = load(minimal, {{"rollout.batch", "3"}, {"budgets.keep", "[0.6, 0.9]"}, {"seed", "7"}});
+  EXPECT_EQ(c.batch, 3);
+  EXPECT_DOUBLE_EQ(c.kappa.range.high, 0.9);
+  EXPECT_EQ(c.seed, 7u);
+  EXPECT_THAT(error(minimal, {{"rollout.bach", "3"}}), testing::HasSubstr("bach"));
+  EXPECT_THAT(error(minimal, {{"name.x", "3"}}), testing::HasSubstr("not a section"));
+  EXPECT_THAT(error(minimal, {{"rollout.batch", "[3"}}), testing::HasSubstr("not a YAML value"));
+}
+
+TEST_F(ConfigText, ErrorsNameFileAndField) {
+  using testing::AllOf;
+  using testing::HasSubstr;
+  const std::string base = minimal;
+  EXPECT_THAT(error(base + "colour: red\n"), AllOf(HasSubstr("c.yaml"), HasSubstr("colour")));
+  EXPECT_THAT(error(base + "rollout: {horizon: 0}\n"), AllOf(HasSubstr("c.yaml"), HasSubstr("rollout.horizon")));
+  EXPECT_THAT(error(base + "rollout: {schedules: 1}\n"), HasSubstr("rollout.schedules"));
+  EXPECT_THAT(error(base + "rollout: {batch: many}\n"), HasSubstr("batch"));
+  EXPECT_THAT(error(base + "policy: {heads: 3}\n"), HasSubstr("policy.heads"));
+  EXPECT_THAT(error(base + "policy: {max_length: 8}\n"), HasSubstr("policy.max_length"));
+  EXPECT_THAT(error(base + "reward: {returns: median}\n"), HasSubstr("sum, max, none"));
+  EXPECT_THAT(error(base + "reward: {gamma: 1.5}\n"), HasSubstr("reward.gamma"));
+  EXPECT_THAT(error(base + "optimisation: {clip: 1.0}\n"), HasSubstr("optimisation.clip"));
+  EXPECT_THAT(error("name: x\nbudgets: {keep: [0.5, 1.0]}\n"), HasSubstr("actions"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\nbudgets: {}\n"),
+              HasSubstr("budgets"));
+  const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
+  EXPECT_THAT(error(actions + "budgets: {keep: [0.9, 0.6]}\n"), HasSubstr("budgets.keep"));
+  EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 1.1]}\n"), HasSubstr("budgets.keep"));
+  EXPECT_THAT(error(actions + "budgets: {keep: [0.6]}\n"), HasSubstr("budgets.keep"));
+  EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 0.7], keep_list: [0.6]}\n"), HasSubstr("keep_list"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 0.5], prune: [s100], quant: [q16]}\nbudgets: {keep: [0.5, 1]}\n"),
+              HasSubstr("c.yaml"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [1.0], prune: [s100], quant: [q16]}\nbudgets: {}\n"),
+              HasSubstr("actions"));
+}
+
+TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
+  const Json a = load(minimal).to_json();
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
+           {"seed", "9"}, {"rollout.temperature", "1"}, {"penalty.tolerance", "0"}, {"quest.page_size", "8"},
+           {"policy.d_model", "64"}, {"reward.norm", "zscore"}, {"reward.task_kl", "0.5"},
+           {"optimisation.entropy", "0"}, {"budgets.keep", "[0.5, 0.9]"}, {"data.format", "wikitext"}}) {
+    EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
+  }
+}
+
+}  // namespace
+}  // namespace sol::test
