@@ -7,7 +7,9 @@
 #include <numbers>
 
 #include "base/fail.h"
+#include "base/file_io.h"
 #include "base/json.h"
+#include "model/config_text.h"
 
 namespace sol {
 namespace {
@@ -27,6 +29,11 @@ int positive(const Json& object, const char* field, const std::string& where) {
   const int value = json_get<int>(object, field, where);
   if (value <= 0) fail("{}: field \"{}\" must be positive, not {}", where, field, value);
   return value;
+}
+
+// Positive, and neither infinite nor zero once it is a float.
+bool usable(double value) {
+  return value >= 1e-30 && value <= 1e30;
 }
 
 // Fields that other models of this family use to change the arithmetic, with the one value that
@@ -127,8 +134,8 @@ void read_rope(const Json& json, const std::string& where, LlamaConfig& config) 
       scaling.high_freq_factor = json_get<double>(rope, "high_freq_factor", inside);
       scaling.original_max_position_embeddings =
           positive(rope, "original_max_position_embeddings", inside);
-      if (!(scaling.factor > 0) || !(scaling.low_freq_factor > 0) ||
-          !(scaling.high_freq_factor > scaling.low_freq_factor))
+      if (!usable(scaling.factor) || !usable(scaling.low_freq_factor) ||
+          !usable(scaling.high_freq_factor) || scaling.high_freq_factor <= scaling.low_freq_factor)
         fail("{}: needs factor > 0 and high_freq_factor > low_freq_factor > 0, not {}, {} and {}",
              inside, scaling.factor, scaling.high_freq_factor, scaling.low_freq_factor);
       config.rope_scaling = scaling;
@@ -136,7 +143,7 @@ void read_rope(const Json& json, const std::string& where, LlamaConfig& config) 
       fail("{}: rope_type \"{}\" is not implemented; \"default\" and \"llama3\" are", inside, type);
     }
   }
-  if (!(config.rope_theta > 0))
+  if (!usable(config.rope_theta))
     fail("{}: field \"rope_theta\" must be positive, not {}", where, config.rope_theta);
 }
 
@@ -203,11 +210,8 @@ std::vector<int> read_token_ids(const Json& json, const char* field, const std::
 
 }  // namespace
 
-LlamaConfig load_config(const std::filesystem::path& dir) {
-  const std::filesystem::path path = dir / "config.json";
-  const Json json = read_json(path);
-  const std::string where = path.string();
-
+LlamaConfig parse_config(std::string_view text, const std::string& where) {
+  const Json json = parse_json(text, where);
   LlamaConfig config;
   config.model_type = json_get<std::string>(json, "model_type", where);
   if (config.model_type != "llama" && config.model_type != "mistral")
@@ -224,7 +228,7 @@ LlamaConfig load_config(const std::filesystem::path& dir) {
   read_attention_sizes(json, where, config);
   check_sliding_window(json, where, config);
   config.rms_norm_eps = get_or(json, "rms_norm_eps", 1e-6, where);  // Hugging Face's default
-  if (!(config.rms_norm_eps > 0))
+  if (!usable(config.rms_norm_eps))
     fail("{}: field \"rms_norm_eps\" must be positive, not {}", where, config.rms_norm_eps);
   read_rope(json, where, config);
   config.tie_word_embeddings = get_or(json, "tie_word_embeddings", false, where);
@@ -232,6 +236,12 @@ LlamaConfig load_config(const std::filesystem::path& dir) {
   const std::vector<int> bos = read_token_ids(json, "bos_token_id", where);
   if (!bos.empty()) config.bos_token_id = bos.front();
   config.eos_token_ids = read_token_ids(json, "eos_token_id", where);
+  return config;
+}
+
+LlamaConfig load_config(const std::filesystem::path& dir) {
+  const std::filesystem::path path = dir / "config.json";
+  LlamaConfig config = parse_config(read_file(path), path.string());
   const std::filesystem::path generation = dir / "generation_config.json";
   if (std::filesystem::exists(generation)) {
     const Json overrides = read_json(generation);
