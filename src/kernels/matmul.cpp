@@ -14,9 +14,12 @@ namespace {
 constexpr int kOutputGrain = 64;
 // Below this many multiplications waking the other threads costs more than they save.
 constexpr int64_t kWorthThreads = 1 << 15;
-// From this many rows on oneDNN is faster than our own kernels (docs: measured with
-// bench/kernels_bench).
-constexpr int kLibraryRows = 4;
+// From this many rows on oneDNN is faster than our own kernels, as measured with
+// bench/kernels_bench on 256x1536 and 2048x8192: our in_major kernels read the weights once per
+// four rows.
+int library_rows(Layout layout) {
+  return layout == Layout::in_major ? 5 : 8;
+}
 
 void own_part(const Kernels& k, const float* x, int64_t x_stride, const Range& rows,
               const WeightView& w, const Range& outs, float* y, int64_t y_stride) {
@@ -52,7 +55,7 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
-  if (mode == MatmulMode::library && rows >= kLibraryRows &&
+  if (mode == MatmulMode::library && rows >= library_rows(w.layout) &&
       dnnl_matmul(x, x_stride, rows, w, y, y_stride))
     return;
   own_matmul(x, x_stride, rows, w, y, y_stride);

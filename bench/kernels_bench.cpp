@@ -1,0 +1,237 @@
+// Speed of every kernel on every instruction set of this machine, in GB/s of memory read or
+// GFLOP/s. Weights and caches are larger than the second-level cache; where they must not fit the
+// last-level cache either (300 MiB on some servers) the name says "memory".
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "base/threads.h"
+#include "kernels/kernels.h"
+#include "kernels/matmul.h"
+
+namespace {
+
+using namespace sol;           // NOLINT
+using namespace sol::kernels;  // NOLINT
+
+std::vector<float> noise(size_t n) {
+  std::minstd_rand generator(1);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  std::vector<float> x(n);
+  for (float& v : x) v = uniform(generator);
+  return x;
+}
+
+// Weights of any size without waiting for the generator: small numbers of every exponent that
+// matters.
+struct Matrix {
+  std::vector<std::byte> memory;
+  WeightView view;
+  Matrix(int in, int out, ElementType type, Layout layout)
+      : memory(static_cast<size_t>(in) * out * size_of(type)) {
+    const auto pattern = noise(4096);
+    std::vector<std::byte> stored(pattern.size() * size_of(type));
+    kernels_for(Isa::reference).store(pattern.data(), 4096, type, stored.data());
+    for (size_t i = 0; i < memory.size(); ++i) memory[i] = stored[i % stored.size()];
+    view = {memory.data(), type, layout, in, out, layout == Layout::out_major ? in : out};
+  }
+};
+
+const char* name_of(ElementType type) {
+  return type == ElementType::f32 ? "f32" : "bf16";
+}
+const char* name_of(Layout layout) {
+  return layout == Layout::out_major ? "out_major" : "in_major";
+}
+
+void rate(benchmark::State& state, const char* what, double per_iteration) {
+  state.counters[what] =
+      benchmark::Counter(per_iteration / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+using Body = std::function<void(benchmark::State&)>;
+void add(const std::string& name, Body body) {
+  benchmark::RegisterBenchmark(name.c_str(), std::move(body))
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
+// One row, on all threads: a cycle of matrices that together exceed every cache.
+void register_matvecs(Isa isa) {
+  for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+    for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+      for (const int keep : {100, 50, 30}) {
+        if (layout == Layout::out_major && keep < 100) continue;
+        add(fmt::format("{}/matvec/{}/{}/2048x8192/keep{}/memory", to_string(isa), name_of(layout),
+                        name_of(type), keep),
+            [=](benchmark::State& state) {
+              const int in = 2048, out = 8192;
+              const size_t each = static_cast<size_t>(in) * out * size_of(type);
+              const int count = static_cast<int>((size_t{640} << 20) / each);
+              const Matrix all(in * count, out, type, layout);
+              const auto x = noise(in);
+              std::vector<int> channels;
+              for (int i = 0; i < in; ++i)
+                if ((i * 37) % 100 < keep) channels.push_back(i);
+              std::vector<float> y(out);
+              int next = 0;
+              for (auto _ : state) {
+                WeightView w = all.view;
+                w.in = in;
+                w.data = all.memory.data() + each * (next++ % count);
+                if (layout == Layout::out_major) w.stride = in;
+                const int parts = thread_count();
+                parallel_for(parts, [&](int64_t part) {
+                  const Range r = split(out, parts, static_cast<int>(part), 64);
+                  const int begin = static_cast<int>(r.begin), end = static_cast<int>(r.end);
+                  if (layout == Layout::out_major)
+                    kernels_for(isa).matvec_out_major(w, x.data(), begin, end, y.data());
+                  else
+                    kernels_for(isa).matvec_in_major(w, x.data(), channels.data(),
+                                                     static_cast<int>(channels.size()), begin, end,
+                                                     y.data());
+                });
+                benchmark::DoNotOptimize(y.data());
+              }
+              const double share =
+                  layout == Layout::out_major ? 1.0 : static_cast<double>(channels.size()) / in;
+              rate(state, "GB/s", static_cast<double>(each) * share);
+            });
+      }
+    }
+  }
+}
+
+void register_matmuls(Isa isa) {
+  for (const MatmulMode mode : {MatmulMode::own, MatmulMode::library}) {
+    for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+      for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+        for (const auto& [in, out] : {std::pair{256, 1536}, {2048, 8192}}) {
+          for (const int rows : {1, 2, 3, 4, 6, 8, 16, 64, 256}) {
+            add(fmt::format("{}/matmul/{}/{}/{}/{}x{}/rows{}", to_string(isa),
+                            mode == MatmulMode::own ? "own" : "library", name_of(layout),
+                            name_of(type), in, out, rows),
+                [=](benchmark::State& state) {
+                  force_isa(isa);
+                  const Matrix w(in, out, type, layout);
+                  const auto x = noise(static_cast<size_t>(rows) * in);
+                  std::vector<float> y(static_cast<size_t>(rows) * out);
+                  for (auto _ : state) {
+                    matmul(x.data(), in, rows, w.view, y.data(), out, mode);
+                    benchmark::DoNotOptimize(y.data());
+                  }
+                  rate(state, "GFLOP/s", 2.0 * rows * in * out);
+                });
+          }
+        }
+      }
+    }
+  }
+}
+
+struct Cache {
+  std::vector<std::byte> memory;
+  std::vector<const std::byte*> blocks;
+  CacheView view;
+  Cache(int tokens, int dim, ElementType type)
+      : memory(Matrix(tokens, dim, type, Layout::out_major).memory) {
+    const int block_tokens = 64;
+    for (int j = 0; j < tokens; j += block_tokens)
+      blocks.push_back(memory.data() + static_cast<size_t>(j) * dim * size_of(type));
+    view = {blocks.data(), 0, block_tokens, dim, type};
+  }
+};
+
+void register_attention(Isa isa) {
+  for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+    for (const int dim : {64, 128}) {
+      add(fmt::format("{}/attend/{}/dim{}/8192 keys", to_string(isa), name_of(type), dim),
+          [=](benchmark::State& state) {
+            const int tokens = 8192;
+            const Cache keys(tokens, dim, type), values(tokens, dim, type);
+            const auto q = noise(dim);
+            std::vector<float> scratch(tokens), out(dim);
+            const TokenRange all{0, tokens};
+            for (auto _ : state) {
+              kernels_for(isa).attend(q.data(), keys.view, values.view, &all, 1, 0.1f,
+                                      scratch.data(), out.data());
+              benchmark::DoNotOptimize(out.data());
+            }
+            rate(state, "GB/s", 2.0 * tokens * dim * size_of(type));
+          });
+      add(fmt::format("{}/attend_causal/{}/dim{}/64 rows x 4 heads over 1024", to_string(isa),
+                      name_of(type), dim),
+          [=](benchmark::State& state) {
+            const int rows = 64, heads = 4, first = 960;
+            const Cache keys(1024, dim, type), values(1024, dim, type);
+            const auto q = noise(static_cast<size_t>(rows) * heads * dim);
+            std::vector<float> out(q.size());
+            std::vector<float> scratch(attend_causal_scratch(rows, heads, first + rows, dim));
+            for (auto _ : state) {
+              kernels_for(isa).attend_causal(q.data(), heads * dim, rows, heads, first, keys.view,
+                                             values.view, 0.1f, scratch.data(), out.data());
+              benchmark::DoNotOptimize(out.data());
+            }
+            rate(state, "GFLOP/s", 4.0 * rows * heads * dim * (first + rows / 2.0));
+          });
+    }
+    add(fmt::format("{}/page_scores/{}/dim64/2048 pages", to_string(isa), name_of(type)),
+        [=](benchmark::State& state) {
+          const Cache extrema(4096, 64, type);
+          const auto q = noise(64);
+          std::vector<float> score(2048);
+          for (auto _ : state) {
+            kernels_for(isa).page_scores(q.data(), extrema.memory.data(), type, 2048, 64,
+                                         score.data());
+            benchmark::DoNotOptimize(score.data());
+          }
+          rate(state, "GB/s", 2.0 * 2048 * 64 * size_of(type));
+        });
+  }
+}
+
+void register_elementwise(Isa isa) {
+  const int n = 8192;
+  const auto each = [&](const std::string& name, double bytes, auto run) {
+    add(fmt::format("{}/{}/{}", to_string(isa), name, n), [=](benchmark::State& state) {
+      const auto a = noise(n), b = noise(n);
+      std::vector<float> out(n);
+      for (auto _ : state) {
+        run(kernels_for(isa), a.data(), b.data(), out.data());
+        benchmark::DoNotOptimize(out.data());
+      }
+      rate(state, "GB/s", bytes * n);
+    });
+  };
+  using K = const Kernels&;
+  using In = const float*;
+  each("rms_norm", 12, [](K k, In a, In b, float* out) { k.rms_norm(a, b, 1e-5f, n, out); });
+  each("layer_norm", 16, [](K k, In a, In b, float* out) { k.layer_norm(a, b, b, 1e-5f, n, out); });
+  each("silu_mul", 12, [](K k, In a, In b, float* out) { k.silu_mul(a, b, n, out); });
+  each("gelu", 8, [](K k, In, In, float* out) { k.gelu(out, n); });
+  each("add", 12, [](K k, In a, In, float* out) { k.add(out, a, n); });
+  each("fake_quantise", 12, [](K k, In a, In, float* out) {
+    k.store(a, n, ElementType::f32, out);
+    k.fake_quantise(out, n, 5);
+  });
+  each("store_bf16", 6, [](K k, In a, In, float* out) { k.store(a, n, ElementType::bf16, out); });
+  each("log_sum_exp", 4, [](K k, In a, In, float* out) { k.log_sum_exp(a, n, out, out + 1); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  for (const Isa isa : supported_isas()) {
+    register_elementwise(isa);
+    register_attention(isa);
+    register_matvecs(isa);
+    register_matmuls(isa);
+  }
+  benchmark::AddCustomContext("processor", cpu_description());
+  benchmark::AddCustomContext("threads", std::to_string(thread_count()));
+  benchmark::RunSpecifiedBenchmarks();
+}
