@@ -1,7 +1,170 @@
+// sol eval: one policy at one budget.
+#include <memory>
+
+#include "base/fail.h"
+#include "base/file_io.h"
 #include "commands.h"
+#include "evaluation/named_policy.h"
+#include "evaluation/schedule_file.h"
+#include "evaluation/sweep.h"
+#include "evaluation_flags.h"
 
 namespace sol::app {
+namespace {
 
-void add_eval_command(CLI::App&) {}
+struct EvalFlags {
+  EvaluationFlags evaluation;
+  BudgetFlags budget;
+  std::string policy;
+  uint32_t rollout = 0;
+  bool json = false;
+  std::filesystem::path schedule_out, replay;
+};
+
+Json budget_json(const Budget& budget) {
+  return {{"kappa", budget.kappa}, {"rho", budget.rho}, {"eta", budget.eta}};
+}
+
+std::string budget_text(const Budget& budget) {
+  return fmt::format("keep {:.4f}  prune {:.4f}  bits {:.3f}", budget.kappa, budget.rho,
+                     16.0 * budget.eta);
+}
+
+// A record of its own protocol and blocks: the data must be cut as it was.
+EvaluationSetup set_up_replay(EvalFlags& flags, const ScheduleRecord& record) {
+  EvaluationFlags evaluation = flags.evaluation;
+  evaluation.context = record.context;
+  evaluation.horizon = record.horizon;
+  evaluation.blocks.reset();
+  EvaluationSetup setup = set_up_evaluation(evaluation);
+  setup.protocol.sequence = record.sequence;
+  require_same_source(record, *setup.model, *setup.data);
+  setup.blocks.clear();
+  for (const RecordedBlock& block : record.blocks) setup.blocks.push_back(block.block);
+  return setup;
+}
+
+void print_text(const Outcome& outcome, const std::string& policy, const EvaluationSetup& setup) {
+  print("policy      {}\n", policy);
+  print("perplexity  {:.4f}  ({} blocks of {} steps after {} tokens)\n", outcome.perplexity,
+        setup.blocks.size(), setup.protocol.horizon, setup.protocol.context);
+  print("requested   {}\n", budget_text(outcome.asked));
+  print("realised    {}  (net keep-rate {:.4f})\n", budget_text(outcome.realised),
+        outcome.net_keep);
+  print("attended    {:.2f} % of the keys\n", 100 * outcome.attended);
+}
+
+Json result_json(const Outcome& outcome, const std::string& policy, const EvaluationSetup& setup,
+                 const std::string& outside) {
+  double nll = 0;
+  for (const double block : outcome.nll) nll += block;
+  Json json = {{"policy", policy},
+               {"perplexity", outcome.perplexity},
+               {"nll_nats_per_token", nll / static_cast<double>(outcome.steps)},
+               {"requested", budget_json(outcome.asked)},
+               {"realised", budget_json(outcome.realised)},
+               {"net_keep", outcome.net_keep},
+               {"attended", outcome.attended},
+               {"blocks", outcome.nll.size()},
+               {"steps", outcome.steps},
+               {"effective_steps", outcome.effective_steps},
+               {"context", setup.protocol.context},
+               {"horizon", setup.protocol.horizon},
+               {"page_size", setup.protocol.sequence.page_size},
+               {"sinks", setup.protocol.sequence.sinks},
+               {"window", setup.protocol.sequence.window},
+               {"data", setup.data_name},
+               {"controller", setup.controller_name}};
+  if (!outside.empty()) json["outside_trained_ranges"] = outside;
+  return json;
+}
+
+void run_eval(EvalFlags& flags) {
+  if (!flags.schedule_out.empty())
+    ensure_writable_directory(std::filesystem::absolute(flags.schedule_out).parent_path());
+  std::optional<ScheduleRecord> record;
+  if (!flags.replay.empty()) record = read_schedules(flags.replay);
+  EvaluationSetup setup =
+      record ? set_up_replay(flags, *record) : set_up_evaluation(flags.evaluation);
+
+  std::string name = flags.policy;
+  if (name.empty()) name = setup.controller ? "learned" : "dense";
+  std::unique_ptr<Policy> policy;
+  Budget budget;
+  if (record) {
+    policy = make_recorded_policy(*record);
+    budget = record->budget;
+    name = fmt::format("replay of {}", record->policy);
+  } else {
+    const bool free = name == "dense" || name[0] == 'k';  // needs no levels
+    const ActionSpace dense({1.0f}, {1.0f}, {16});
+    policy =
+        make_named_policy(name, free ? dense : setup.require_space(), setup.controller_or_null(),
+                          flags.evaluation.model.seed, flags.evaluation.model.deterministic);
+    budget = flagged_budget(flags.budget, setup);
+    if (free) {
+      const Action action = policy->space().action(0);
+      budget = {action.kappa, action.rho, action.eta()};
+    }
+  }
+  std::string outside;
+  if (setup.controller && name == "learned")
+    outside = setup.controller->outside_trained_ranges(budget);
+  if (!outside.empty()) note("note: {}", outside);
+
+  BlockEvaluator evaluator(*setup.model, *setup.data, setup.blocks, setup.protocol);
+  WorkProgress progress("evaluating");
+  const Arm arm{policy.get(), budget, flags.rollout};
+  const bool keep = record || !flags.schedule_out.empty();
+  const auto results = evaluator.run(
+      std::span(&arm, 1), keep, [&](int64_t done, int64_t total) { progress.update(done, total); },
+      interrupt_token());
+  progress.finish();
+
+  const ActionSpace& space = setup.space ? *setup.space : policy->space();
+  const Outcome outcome = make_outcome(budget, results[0], space);
+  if (!flags.schedule_out.empty())
+    write_schedules(flags.schedule_out, make_schedule_record(*policy, budget, *setup.model,
+                                                             *setup.data, evaluator, results[0]));
+  Json json = result_json(outcome, name, setup, outside);
+  if (record) json["largest_log_prob_difference"] = largest_difference(*record, results[0]);
+  if (flags.json) {
+    json["run"] = to_json(setup.run);
+    print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  print_text(outcome, name, setup);
+  if (record)
+    print("replay      log-probabilities differ from the recorded ones by {:.3g} nats at most\n",
+          largest_difference(*record, results[0]));
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App* command =
+      app.add_subcommand("eval", "Perplexity and realised budgets of one policy at one budget");
+  add_evaluation_flags(*command, flags->evaluation);
+  add_budget_flags(*command, flags->budget);
+  CLI::Option* policy =
+      command
+          ->add_option(
+              "-p,--policy", flags->policy,
+              "dense, learned, fixed, random-matched, random-uniform, or an action such as "
+              "k050-s070-q8 (default: learned with a controller, else dense)")
+          ->type_name("NAME");
+  command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->add_option("--schedule-out", flags->schedule_out, "Record the schedule of every block")
+      ->type_name("FILE");
+  command
+      ->add_option("--replay", flags->replay,
+                   "Play recorded schedules, on the blocks and with the protocol they name")
+      ->type_name("FILE")
+      ->excludes(policy);
+  command->callback([flags] { run_eval(*flags); });
+}
 
 }  // namespace sol::app

@@ -1,7 +1,180 @@
+// sol sweep: a policy against its baselines over a grid of budgets, with a report.
+#include <memory>
+
+#include "base/fail.h"
+#include "base/file_io.h"
 #include "commands.h"
+#include "evaluation/named_policy.h"
+#include "evaluation/sweep_files.h"
+#include "evaluation_flags.h"
 
 namespace sol::app {
+namespace {
 
-void add_sweep_command(CLI::App&) {}
+struct SweepFlags {
+  EvaluationFlags evaluation;
+  std::string grid = "auto";
+  std::string kappa, rho, bits;
+  std::string policy;
+  std::vector<std::string> baselines{"fixed"};
+  std::string compare = "both";
+  int bootstrap = 2000;
+  std::filesystem::path out;
+  bool store_frontier = false;
+};
+
+GridRequest flagged_grid(const SweepFlags& flags) {
+  GridRequest request;
+  request.kind = flags.grid == "paper" ? GridRequest::Kind::paper : GridRequest::Kind::automatic;
+  const auto axis = [](const std::string& text, const char* name,
+                       std::optional<AxisValues>& values) {
+    if (!text.empty()) values = parse_axis_values(text, name);
+  };
+  axis(flags.kappa, "--keep", request.kappa);
+  axis(flags.rho, "--prune", request.rho);
+  axis(flags.bits, "--bits", request.bits);
+  return request;
+}
+
+std::string range_text(const BudgetRange& range) {
+  return fmt::format("{:.4g}..{:.4g}", range.low, range.high);
+}
+
+void print_summary(const Sweep& sweep, const SweepSummary& summary) {
+  print("\ndense perplexity {:.3f}; {} budgets, {} blocks, {}\n\n", sweep.dense.perplexity,
+        sweep.points.size(), sweep.blocks.size(), format_duration(sweep.seconds));
+  print("{:<16} {:<10} {:<7} {:>6} {:>10} {:>10} {:>11} {:>9} {:>7}  {}\n", "against", "at",
+        "points", "number", sweep.policy, "baseline", "difference", "p", "wins", "95 % interval");
+  for (const Comparison& row : summary.comparisons) {
+    const PairedTest& test = row.test;
+    print(
+        "{:<16} {:<10} {:<7} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f} {:>9.1e} {:>6.1f}%  "
+        "[{:+.3f}, {:+.3f}]\n",
+        row.baseline, to_string(row.matching), to_string(row.scope), test.n, test.policy.mean,
+        test.baseline.mean, test.difference.mean, test.p, 100 * test.win_rate, row.interval.low,
+        row.interval.high);
+  }
+  print("\n");
+  for (const Adherence& row : summary.adherence)
+    print(
+        "requests met within {} ({}): {:.1f} % on all axes; keep {:.1f} %, prune {:.1f} %, bits "
+        "{:.1f} %\n",
+        Adherence::tolerance, to_string(row.scope), 100 * row.all_axes_share, 100 * row.share[0],
+        100 * row.share[1], 100 * row.share[2]);
+}
+
+void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep& sweep) {
+  controller.settings().frontier = validation_frontier(sweep);
+  controller.save(flags.evaluation.controller);
+  const auto& frontier = controller.settings().frontier;
+  note("{}: stored a validation frontier of {} points, net keep-rates {:.3f} to {:.3f}",
+       flags.evaluation.controller.string(), frontier.size(), frontier.front().net_keep,
+       frontier.back().net_keep);
+}
+
+void run_sweep_command(SweepFlags& flags) {
+  const GridRequest request = flagged_grid(flags);
+  if (flags.store_frontier && flags.evaluation.controller.empty())
+    fail("--store-frontier needs a controller to store it in: name its directory with -c");
+  if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
+    fail("--store-frontier stores what the learned policy does, not {}", flags.policy);
+  ensure_writable_directory(flags.out);
+  if (flags.store_frontier) ensure_writable_directory(flags.evaluation.controller);
+
+  EvaluationSetup setup = set_up_evaluation(flags.evaluation);
+  const ActionSpace& space = setup.require_space();
+  const Controller* controller = setup.controller_or_null();
+  BudgetRanges ranges = level_ranges(space);
+  if (controller)
+    ranges = {controller->settings().kappa, controller->settings().rho, controller->settings().eta};
+
+  const uint64_t seed = flags.evaluation.model.seed;
+  const bool deterministic = flags.evaluation.model.deterministic;
+  std::string name = flags.policy;
+  if (name.empty()) name = controller ? "learned" : "random-matched";
+  const auto policy = make_named_policy(name, space, controller, seed, deterministic);
+  std::vector<std::unique_ptr<Policy>> baselines;
+  SweepRequest sweep_request;
+  sweep_request.policy = policy.get();
+  for (const std::string& baseline : flags.baselines) {
+    baselines.push_back(make_named_policy(baseline, space, controller, seed, deterministic));
+    sweep_request.baselines.push_back(baselines.back().get());
+  }
+  sweep_request.match_realised = flags.compare != "requested";
+  sweep_request.match_requested = flags.compare != "realised";
+  sweep_request.budgets = make_budget_grid(request, space, ranges.kappa, ranges.rho, ranges.eta);
+  for (const Budget& budget : sweep_request.budgets)
+    sweep_request.inside.push_back(!controller ||
+                                   controller->outside_trained_ranges(budget).empty());
+
+  BlockEvaluator evaluator(*setup.model, *setup.data, setup.blocks, setup.protocol, prefix_memory);
+  WorkProgress progress(fmt::format("sweeping {} budgets", sweep_request.budgets.size()));
+  const Sweep sweep = run_sweep(
+      evaluator, sweep_request, [&](int64_t done, int64_t total) { progress.update(done, total); },
+      interrupt_token());
+  progress.finish();
+  const SweepSummary summary = summarise(sweep, seed, flags.bootstrap);
+
+  SweepSettings settings;
+  settings.run = setup.run;
+  settings.controller = setup.controller_name;
+  settings.data = setup.data_name;
+  settings.grid = describe_grid(request, sweep_request.budgets);
+  settings.blocks_available = setup.data->size();
+  if (controller)
+    settings.trained_ranges = fmt::format("κ {}, ρ {}, η {}", range_text(ranges.kappa),
+                                          range_text(ranges.rho), range_text(ranges.eta));
+  write_sweep(flags.out, sweep, summary, settings);
+  print_summary(sweep, summary);
+  print("\nreport: {}\n", (flags.out / "report.html").string());
+  if (flags.store_frontier) store_frontier(flags, *setup.controller, sweep);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app) {
+  auto flags = std::make_shared<SweepFlags>();
+  CLI::App* command = app.add_subcommand(
+      "sweep", "A policy against its baselines over a grid of budgets, with statistics and plots");
+  add_evaluation_flags(*command, flags->evaluation);
+  command
+      ->add_option(
+          "--grid", flags->grid,
+          "Requested budgets: auto (at least 200 inside the trained ranges) or paper (567: "
+          "keep 0.15..0.95, prune 0.4..1, 5..13 bits)")
+      ->check(CLI::IsMember({"auto", "paper"}))
+      ->capture_default_str();
+  const auto axis = [&](const char* name, std::string& value, const char* what) {
+    command->add_option(name, value, what)->type_name("VALUES");
+  };
+  axis("--keep,--kappa", flags->kappa, "Replaces the grid's values of κ: FROM:TO:STEP or a list");
+  axis("--prune,--rho", flags->rho, "Replaces the grid's values of ρ");
+  axis("--bits", flags->bits, "Replaces the grid's bits");
+  command
+      ->add_option("-p,--policy", flags->policy,
+                   "What is judged (default: learned with a controller, else random-matched)")
+      ->type_name("NAME");
+  command
+      ->add_option("--baselines", flags->baselines,
+                   "What it is judged against: fixed, random-matched, random-uniform, ...")
+      ->delimiter(',')
+      ->type_name("NAMES")
+      ->capture_default_str();
+  command
+      ->add_option("--compare", flags->compare,
+                   "Baselines at the policy's realised averages, at the requested budgets, or both")
+      ->check(CLI::IsMember({"realised", "requested", "both"}))
+      ->capture_default_str();
+  command->add_option("--bootstrap", flags->bootstrap, "Draws of the bootstrap over blocks")
+      ->check(CLI::Range(100, 1000000))
+      ->capture_default_str();
+  command->add_flag("--store-frontier", flags->store_frontier,
+                    "Store the Pareto points in the controller, for `sol generate --budget`; use "
+                    "validation text");
+  command->add_option("-o,--out", flags->out, "Directory of the results")
+      ->type_name("DIR")
+      ->required();
+  command->callback([flags] { run_sweep_command(*flags); });
+}
 
 }  // namespace sol::app

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "base/fail.h"
 #include "evaluation/perplexity.h"
@@ -105,6 +106,23 @@ std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpa
         grid.push_back(budget);
       }
   return grid;
+}
+
+std::string describe_grid(const GridRequest& request, const std::vector<Budget>& grid) {
+  const auto axis = [&](float (*value)(const Budget&)) {
+    std::set<float> values;
+    for (const Budget& budget : grid) values.insert(value(budget));
+    if (values.size() == 1) return fmt::format("{:.4g}", *values.begin());
+    return fmt::format("{} values {:.4g}..{:.4g}", values.size(), *values.begin(),
+                       *values.rbegin());
+  };
+  const bool custom = request.kappa || request.rho || request.bits;
+  return fmt::format(
+      "{}{}, {} budgets: κ {}; ρ {}; bits {}",
+      request.kind == GridRequest::Kind::paper ? "paper" : "automatic (centres of equal cells)",
+      custom ? ", with own values" : "", grid.size(), axis([](const Budget& b) { return b.kappa; }),
+      axis([](const Budget& b) { return b.rho; }),
+      axis([](const Budget& b) { return b.eta * 16; }));
 }
 
 BudgetRanges level_ranges(const ActionSpace& space) {

@@ -21,7 +21,7 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis);
 struct GridRequest {
   enum class Kind { automatic, paper } kind = Kind::automatic;
   // Where given, these replace the kind's values on their axis.
-  std::optional<AxisValues> kappa, rho, bits;
+  std::optional<AxisValues> kappa = {}, rho = {}, bits = {};
 };
 
 // Every combination of the axes' values, κ slowest; an axis that is off has its only level. The
@@ -32,6 +32,9 @@ struct GridRequest {
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
                                      const BudgetRange& kappa, const BudgetRange& rho,
                                      const BudgetRange& eta);
+
+// "automatic, 216 budgets: κ 6 values 0.1..0.9, ρ ..., bits ..." for reports.
+std::string describe_grid(const GridRequest& request, const std::vector<Budget>& grid);
 
 // The ranges from the lowest to the highest level of each axis: what there is to ask for where
 // there is no controller.

@@ -16,8 +16,9 @@ namespace sol {
 const std::vector<std::string>& policy_names();
 
 // `controller` may be null; "learned" needs it. The others act in `space`. Throws Error listing the
-// names for an unknown one.
+// names for an unknown one. `deterministic` as in ModelOptions.
 std::unique_ptr<Policy> make_named_policy(const std::string& name, const ActionSpace& space,
-                                          const Controller* controller, uint64_t seed);
+                                          const Controller* controller, uint64_t seed,
+                                          bool deterministic = false);
 
 }  // namespace sol

@@ -1,0 +1,205 @@
+#include "evaluation_flags.h"
+
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <numeric>
+
+#include "base/fail.h"
+#include "sol/tokenizer.h"
+
+namespace sol::app {
+namespace {
+
+std::vector<float> float_levels(const std::string& text, const std::string& axis) {
+  std::vector<float> levels;
+  for (const double value : parse_axis_values(text, axis))
+    levels.push_back(static_cast<float>(value));
+  return levels;
+}
+
+std::vector<int> bits_levels(const std::string& text) {
+  std::vector<int> levels;
+  for (const double value : parse_axis_values(text, "--bits-levels")) {
+    if (value != static_cast<int>(value)) fail("--bits-levels: {} is not a whole number", value);
+    levels.push_back(static_cast<int>(value));
+  }
+  return levels;
+}
+
+std::optional<ActionSpace> flagged_space(const EvaluationFlags& flags) {
+  if (flags.kappa_levels.empty() && flags.rho_levels.empty() && flags.bits_levels.empty())
+    return std::nullopt;
+  // An axis that is not named is off: dense.
+  return ActionSpace(
+      flags.kappa_levels.empty() ? std::vector<float>{1.0f}
+                                 : float_levels(flags.kappa_levels, "--kappa-levels"),
+      flags.rho_levels.empty() ? std::vector<float>{1.0f}
+                               : float_levels(flags.rho_levels, "--rho-levels"),
+      flags.bits_levels.empty() ? std::vector<int>{16} : bits_levels(flags.bits_levels));
+}
+
+std::string file_name(const std::filesystem::path& path) {
+  const auto normal = path.lexically_normal();
+  return normal.filename().empty() ? normal.parent_path().filename().string()
+                                   : normal.filename().string();
+}
+
+}  // namespace
+
+void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
+  add_model_flags(command, flags.model);
+  CLI::Option* controller =
+      command.add_option("-c,--controller", flags.controller, "A trained controller")
+          ->type_name("DIR");
+  const auto levels = [&](const char* name, std::string& value, const char* what) {
+    command.add_option(name, value, what)->type_name("LIST")->excludes(controller);
+  };
+  levels("--kappa-levels", flags.kappa_levels, "Levels of κ, such as 0.1,1 (default: only 1)");
+  levels("--rho-levels", flags.rho_levels, "Levels of ρ, such as 0.3,1 (default: only 1)");
+  levels("--bits-levels", flags.bits_levels, "Levels of the bits, such as 3,16 (default: only 16)");
+  command
+      .add_option("--data", flags.data, "Text: .txt, .jsonl or .raw, also as .gz or .zst; several")
+      ->type_name("FILE")
+      ->required();
+  command
+      .add_option("--format", flags.format,
+                  "How plain text is cut: documents (ended by a line <|endoftext|>) or wikitext "
+                  "(each line)")
+      ->check(CLI::IsMember({"documents", "wikitext"}))
+      ->capture_default_str();
+  command.add_option("--text-field", flags.text_field, "Field of .jsonl lines")
+      ->capture_default_str();
+  command.add_option("--cache", flags.cache, "Keep the tokenised text in this directory")
+      ->type_name("DIR");
+  command.add_option("--blocks", flags.blocks, "Only the first N blocks (default: all)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--context", flags.context, "Tokens of dense context before the steps")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--horizon", flags.horizon,
+                  "Steps of an episode (default: the controller's, "
+                  "else 16)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--batch", flags.batch, "Sequences decoded together")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  add_sequence_flags(command, flags.sequence);
+  // A controller brings the page rule it was trained with.
+  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
+    command.get_option(name)->excludes(controller);
+}
+
+const ActionSpace& EvaluationSetup::require_space() const {
+  if (!space)
+    fail(
+        "there are no levels to choose from: name a controller with -c, or levels with "
+        "--kappa-levels, --rho-levels, --bits-levels");
+  return *space;
+}
+
+EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
+  EvaluationSetup setup;
+  setup.protocol.context = flags.context;
+  setup.protocol.sequence = flags.sequence.get();
+  setup.protocol.batch = flags.batch;
+  setup.space = flagged_space(flags);
+  if (!flags.controller.empty()) {
+    setup.controller = Controller::load(flags.controller);
+    setup.controller_name = file_name(flags.controller);
+    const ControllerSettings& settings = setup.controller->settings();
+    setup.space = setup.controller->space();
+    setup.protocol.horizon = settings.horizon;
+    setup.protocol.sequence.page_size = settings.page_size;
+    setup.protocol.sequence.sinks = settings.sinks;
+    setup.protocol.sequence.window = settings.window;
+  }
+  if (flags.horizon) setup.protocol.horizon = *flags.horizon;
+
+  const std::filesystem::path dir = flags.model.model_dir();
+  setup.model = load_flagged_model(flags.model);
+  if (setup.controller) setup.controller->require_model(setup.model->fingerprint(), dir.string());
+  const auto tokenizer = Tokenizer::load(dir);
+  if (tokenizer->vocab_size() > setup.model->config().vocab_size)
+    fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
+         dir.string(), tokenizer->vocab_size(), setup.model->config().vocab_size);
+
+  TextOptions text;
+  text.text_field = flags.text_field;
+  text.format =
+      flags.format == "wikitext" ? TextOptions::Format::wikitext : TextOptions::Format::documents;
+  setup.data =
+      BlockDataset::open(flags.data, text, *tokenizer, std::filesystem::absolute(dir).string(),
+                         setup.protocol.block_length(), flags.cache);
+  std::vector<std::string> names;
+  for (const auto& path : flags.data) names.push_back(file_name(path));
+  setup.data_name = fmt::format("{}", fmt::join(names, ", "));
+
+  const int64_t count = flags.blocks.value_or(setup.data->size());
+  if (count > setup.data->size())
+    fail("--blocks {}: {} holds only {} blocks of {} ids", count, setup.data_name,
+         setup.data->size(), setup.protocol.block_length());
+  setup.blocks.resize(static_cast<size_t>(count));
+  std::iota(setup.blocks.begin(), setup.blocks.end(), int64_t{0});
+  setup.run = describe_run(*setup.model, file_name(dir), flags.model.seed, command_line());
+  return setup;
+}
+
+void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
+  const CLI::Range share(0.0, 1.0);
+  CLI::Option* net = command
+                         .add_option("--budget", flags.net_keep,
+                                     "Net keep-rate, turned into the three budgets by the "
+                                     "controller's validation frontier")
+                         ->check(share)
+                         ->type_name("NET")
+                         ->needs(command.get_option("--controller"));
+  command.add_option("--keep", flags.keep, "Budget: mean share of cached tokens attended to")
+      ->check(share)
+      ->excludes(net);
+  command.add_option("--prune", flags.prune, "Budget: mean share of MLP input channels used")
+      ->check(share)
+      ->excludes(net);
+  command.add_option("--bits", flags.bits, "Budget: mean bits of the MLP's output")
+      ->check(CLI::Range(0.0, 16.0))
+      ->excludes(net);
+}
+
+Budget flagged_budget(const BudgetFlags& flags, const EvaluationSetup& setup) {
+  if (flags.net_keep) return setup.controller->budget_for_net_keep(*flags.net_keep);
+  Budget budget;  // what is not asked to be saved is dense
+  if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
+  if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
+  if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
+  return setup.space ? setup.space->clamp_off_axes(budget) : budget;
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line, argument;
+  while (std::getline(file, argument, '\0')) {
+    const bool plain = !argument.empty() &&
+                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    if (plain) {
+      line += argument;
+      continue;
+    }
+    line += '\'';
+    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+void WorkProgress::update(int64_t done, int64_t total) {
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
+  const double left = share > 0 ? seconds / share * (1 - share) : -1;
+  line_.update(fmt::format("{}  {:.0f} %  {} left", doing_, 100 * share, format_duration(left)));
+}
+
+}  // namespace sol::app

@@ -1,0 +1,83 @@
+// What sweep, eval and probe share: text cut into blocks, a controller or levels, the protocol.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common.h"
+#include "evaluation/budget_grid.h"
+#include "evaluation/perplexity.h"
+#include "evaluation/run_info.h"
+#include "sol/controller.h"
+#include "text/block_dataset.h"
+
+namespace sol::app {
+
+// Cache memory in which dense prefixes may wait for a second pass over the same blocks.
+inline constexpr uint64_t prefix_memory = uint64_t{1} << 30;
+
+struct EvaluationFlags {
+  ModelFlags model;
+  SequenceFlags sequence;
+  std::filesystem::path controller;
+  std::string kappa_levels, rho_levels, bits_levels;  // without a controller
+  std::vector<std::filesystem::path> data;
+  std::string format = "documents";
+  std::string text_field = "text";
+  std::filesystem::path cache;
+  std::optional<int64_t> blocks;
+  int context = 1024;
+  std::optional<int> horizon;
+  int batch = 256;
+};
+
+void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags);
+
+// Everything loaded and checked.
+struct EvaluationSetup {
+  std::unique_ptr<FrozenModel> model;
+  std::optional<Controller> controller;
+  std::optional<ActionSpace>
+      space;  // the controller's, or of the levels; none where neither is given
+  ProtocolOptions protocol;
+  std::optional<BlockDataset> data;
+  std::vector<int64_t> blocks;  // the first ones
+  RunInfo run;
+  std::string data_name, controller_name;
+
+  // Throws Error saying what to give where there is none.
+  const ActionSpace& require_space() const;
+  const Controller* controller_or_null() const { return controller ? &*controller : nullptr; }
+};
+
+// Errors: as the parts; more blocks asked for than the text has; a controller for another model. A
+// horizon or page rule given here overrides neither the model's nor the controller's checks.
+EvaluationSetup set_up_evaluation(const EvaluationFlags& flags);
+
+// --keep, --prune, --bits or --budget (net keep-rate by the controller's frontier).
+struct BudgetFlags {
+  std::optional<double> keep, prune, bits, net_keep;
+};
+void add_budget_flags(CLI::App& command, BudgetFlags& flags);
+Budget flagged_budget(const BudgetFlags& flags, const EvaluationSetup& setup);
+
+// The command line as typed, quoted where a shell would need it.
+std::string command_line();
+
+// Shows "doing 37 %  1 min 20 s left" on a progress line.
+class WorkProgress {
+ public:
+  explicit WorkProgress(std::string doing)
+      : doing_(std::move(doing)), start_(std::chrono::steady_clock::now()) {}
+  void update(int64_t done, int64_t total);
+  void finish() { line_.finish(); }
+
+ private:
+  std::string doing_;
+  std::chrono::steady_clock::time_point start_;
+  ProgressLine line_;
+};
+
+}  // namespace sol::app

@@ -1,0 +1,231 @@
+#include "evaluation/schedule_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/json.h"
+
+namespace sol {
+
+namespace {
+
+constexpr const char* format_name = "sol-schedules";
+
+// FNV-1a over the ids' bytes: enough to tell one text from another.
+std::string tokens_fingerprint(std::span<const int32_t> ids) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const int32_t id : ids)
+    for (int shift = 0; shift < 32; shift += 8) {
+      hash ^= (static_cast<uint32_t>(id) >> shift) & 0xffu;
+      hash *= 0x100000001b3u;
+    }
+  return fmt::format("{:016x}", hash);
+}
+
+template <typename T>
+std::vector<T> read_numbers(const Json& object, const char* field, const std::string& where) {
+  const auto found = object.find(field);
+  if (found == object.end() || !found->is_array())
+    fail("{}: field \"{}\" should be an array of numbers", where, field);
+  std::vector<T> values;
+  for (const Json& value : *found) {
+    const bool fits = std::is_integral_v<T> ? value.is_number_integer() : value.is_number();
+    if (!fits)
+      fail("{}: field \"{}\" holds {}, which is not a number here", where, field,
+           value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    values.push_back(value.get<T>());
+  }
+  return values;
+}
+
+class RecordedPolicy final : public Policy {
+ public:
+  explicit RecordedPolicy(const ScheduleRecord& record) : space_(record.space) {
+    for (const RecordedBlock& block : record.blocks)
+      schedules_[static_cast<uint64_t>(block.block)] = block.actions;
+  }
+
+  std::string name() const override { return "replay"; }
+  const ActionSpace& space() const override { return space_; }
+
+  std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
+                                     const EpisodeId& id) const override {
+    const auto found = schedules_.find(id.sequence);
+    if (found == schedules_.end())
+      fail("replay: no schedule was recorded for block {}", id.sequence);
+    if (found->second.size() < static_cast<size_t>(horizon))
+      fail("replay: block {} has a schedule of {} steps, but {} are needed", id.sequence,
+           found->second.size(), horizon);
+    auto state = std::make_unique<State>();
+    state->actions = &found->second;
+    return state;
+  }
+
+  void next(std::span<PolicyStep> steps) const override {
+    for (PolicyStep& step : steps) {
+      const auto& state = static_cast<const State&>(*step.state);
+      step.action = (*state.actions)[static_cast<size_t>(step.observation->step) - 1];
+      step.log_prob = 0.0f;
+    }
+  }
+
+ private:
+  struct State : PolicyState {
+    const std::vector<int>* actions = nullptr;
+  };
+  ActionSpace space_;
+  std::map<uint64_t, std::vector<int>> schedules_;
+};
+
+RecordedBlock read_block(const Json& object, const ScheduleRecord& record,
+                         const std::string& where) {
+  RecordedBlock block;
+  block.block = json_get<int64_t>(object, "block", where);
+  if (block.block < 0) fail("{}: there is no block {}", where, block.block);
+  block.tokens = json_get<std::string>(object, "tokens", where);
+  block.actions = read_numbers<int>(object, "actions", where);
+  block.log_probs = read_numbers<float>(object, "log_probs", where);
+  const auto horizon = static_cast<size_t>(record.horizon);
+  if (block.actions.size() != horizon || block.log_probs.size() != horizon)
+    fail("{}: {} actions and {} log-probabilities for a horizon of {}", where, block.actions.size(),
+         block.log_probs.size(), horizon);
+  for (const int action : block.actions)
+    if (action < 0 || action >= record.space.size())
+      fail("{}: action {} is outside 0..{}", where, action, record.space.size() - 1);
+  return block;
+}
+
+}  // namespace
+
+ScheduleRecord make_schedule_record(const Policy& policy, const Budget& budget,
+                                    const FrozenModel& model, const BlockDataset& data,
+                                    const BlockEvaluator& evaluator,
+                                    std::span<const BlockResult> results) {
+  const ProtocolOptions& options = evaluator.options();
+  ScheduleRecord record{.policy = policy.name(),
+                        .budget = budget,
+                        .model_fingerprint = model.fingerprint(),
+                        .space = policy.space(),
+                        .context = options.context,
+                        .horizon = options.horizon,
+                        .sequence = options.sequence,
+                        .blocks = {}};
+  if (results.size() != evaluator.indices().size())
+    fail("a record of {} blocks was given {} results", evaluator.indices().size(), results.size());
+  for (size_t b = 0; b < results.size(); ++b) {
+    const int64_t index = evaluator.indices()[b];
+    record.blocks.push_back(
+        {index, tokens_fingerprint(data.block(index)), results[b].actions, results[b].log_probs});
+  }
+  return record;
+}
+
+void write_schedules(const std::filesystem::path& path, const ScheduleRecord& record) {
+  Json blocks = Json::array();
+  for (const RecordedBlock& block : record.blocks)
+    blocks.push_back({{"block", block.block},
+                      {"tokens", block.tokens},
+                      {"actions", block.actions},
+                      {"log_probs", block.log_probs}});
+  const Json json = {
+      {"format", format_name},
+      {"format_version", ScheduleRecord::format_version},
+      {"policy", record.policy},
+      {"budget",
+       {{"kappa", record.budget.kappa}, {"rho", record.budget.rho}, {"eta", record.budget.eta}}},
+      {"model_fingerprint", record.model_fingerprint},
+      {"kappa_levels", record.space.kappa()},
+      {"rho_levels", record.space.rho()},
+      {"bits_levels", record.space.bits()},
+      {"context", record.context},
+      {"horizon", record.horizon},
+      {"page_size", record.sequence.page_size},
+      {"sinks", record.sequence.sinks},
+      {"window", record.sequence.window},
+      {"force_sinks", record.sequence.force_sinks},
+      {"blocks", blocks}};
+  write_file_atomically(path, json.dump() + "\n");
+}
+
+ScheduleRecord read_schedules(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  const Json json = read_json(path);
+  if (!json.is_object() || json_get<std::string>(json, "format", where) != format_name)
+    fail("{}: not a file of recorded schedules (its \"format\" should be \"{}\")", where,
+         format_name);
+  const int version = json_get<int>(json, "format_version", where);
+  if (version != ScheduleRecord::format_version)
+    fail("{}: format version {}, but this program reads version {}", where, version,
+         ScheduleRecord::format_version);
+  ScheduleRecord record{
+      .policy = json_get<std::string>(json, "policy", where),
+      .budget = {},
+      .model_fingerprint = json_get<std::string>(json, "model_fingerprint", where),
+      .space = ActionSpace(read_numbers<float>(json, "kappa_levels", where),
+                           read_numbers<float>(json, "rho_levels", where),
+                           read_numbers<int>(json, "bits_levels", where)),
+      .context = json_get<int>(json, "context", where),
+      .horizon = json_get<int>(json, "horizon", where),
+      .sequence = {},
+      .blocks = {}};
+  const auto budget = json.find("budget");
+  if (budget == json.end() || !budget->is_object())
+    fail("{}: field \"budget\" is missing or no object", where);
+  record.budget = {json_get<float>(*budget, "kappa", where), json_get<float>(*budget, "rho", where),
+                   json_get<float>(*budget, "eta", where)};
+  check_budget(record.budget);
+  record.sequence.page_size = json_get<int>(json, "page_size", where);
+  record.sequence.sinks = json_get<int>(json, "sinks", where);
+  record.sequence.window = json_get<int>(json, "window", where);
+  record.sequence.force_sinks = json_get<bool>(json, "force_sinks", where);
+  if (record.context < 1 || record.horizon < 1)
+    fail("{}: a context of {} and a horizon of {} make no sense", where, record.context,
+         record.horizon);
+  const auto blocks = json.find("blocks");
+  if (blocks == json.end() || !blocks->is_array() || blocks->empty())
+    fail("{}: field \"blocks\" should be an array of at least one block", where);
+  for (size_t i = 0; i < blocks->size(); ++i) {
+    const std::string here = fmt::format("{}: blocks[{}]", where, i);
+    if (!(*blocks)[i].is_object()) fail("{}: not an object", here);
+    record.blocks.push_back(read_block((*blocks)[i], record, here));
+  }
+  return record;
+}
+
+std::unique_ptr<Policy> make_recorded_policy(const ScheduleRecord& record) {
+  return std::make_unique<RecordedPolicy>(record);
+}
+
+void require_same_source(const ScheduleRecord& record, const FrozenModel& model,
+                         const BlockDataset& data) {
+  if (record.model_fingerprint != model.fingerprint())
+    fail("the schedules were recorded with the model {}, but this is {}", record.model_fingerprint,
+         model.fingerprint());
+  for (const RecordedBlock& block : record.blocks) {
+    if (block.block >= data.size())
+      fail("the schedules speak of block {}, but the data has {} blocks", block.block, data.size());
+    if (tokens_fingerprint(data.block(block.block)) != block.tokens)
+      fail("block {} is not the text that the schedules were recorded on", block.block);
+  }
+}
+
+double largest_difference(const ScheduleRecord& record, std::span<const BlockResult> results) {
+  if (results.size() != record.blocks.size())
+    fail("{} blocks were recorded, but {} replayed", record.blocks.size(), results.size());
+  double largest = 0;
+  for (size_t b = 0; b < results.size(); ++b) {
+    const auto &before = record.blocks[b].log_probs, &after = results[b].log_probs;
+    if (before.size() != after.size())
+      fail("block {}: {} steps were recorded, but {} replayed", record.blocks[b].block,
+           before.size(), after.size());
+    for (size_t t = 0; t < before.size(); ++t)
+      largest = std::max(largest,
+                         std::abs(static_cast<double>(before[t]) - static_cast<double>(after[t])));
+  }
+  return largest;
+}
+
+}  // namespace sol
