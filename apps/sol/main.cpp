@@ -73,6 +73,8 @@ int finish_output(int code) {
 int main(int argc, char** argv) {
   // A reader that goes away is an error of that write, not the end of a run that also writes files.
   std::signal(SIGPIPE, SIG_IGN);
+  // Likewise a file that grows beyond the user's limit.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return finish_output(run(argc, argv));
   } catch (const sol::app::OutputClosed&) {

@@ -1,0 +1,287 @@
+#include "policy/generation.h"
+
+#include <numeric>
+#include <optional>
+
+#include "policy/policies.h"
+#include "sol/error.h"
+#include "support.h"
+
+namespace sol {
+namespace {
+
+std::unique_ptr<FrozenModel> tiny_model() {
+  return load_model(test::test_data() / "golden/tiny_tied_f32",
+                    {.precision = Precision::f32, .deterministic = true});
+}
+
+std::vector<int32_t> prompt_of(int n) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < n; ++i) ids.push_back((37 * i + 11) % 300);
+  return ids;
+}
+
+constexpr int horizon = 4;
+
+GenerationOptions options_for(int max_tokens) {
+  GenerationOptions options;
+  options.horizon = horizon;
+  options.max_tokens = max_tokens;
+  options.ignore_end = true;
+  return options;
+}
+
+// Plays a list of actions over and over and keeps what it was shown.
+class WatchingPolicy final : public Policy {
+ public:
+  explicit WatchingPolicy(std::vector<int> actions) : actions_(std::move(actions)) {}
+
+  std::string name() const override { return "watching"; }
+  const ActionSpace& space() const override { return space_; }
+  Needs needs() const override { return {.hidden = true, .entropy = true, .drift = true}; }
+  std::unique_ptr<PolicyState> begin(const Budget&, int, const EpisodeId& id) const override {
+    episodes.push_back(id);
+    return std::make_unique<PolicyState>();
+  }
+  void next(std::span<PolicyStep> steps) const override {
+    for (PolicyStep& step : steps) {
+      const Observation& o = *step.observation;
+      seen.push_back(o);
+      hidden.emplace_back(o.hidden, o.hidden + 64);
+      step.action = actions_[(seen.size() - 1) % actions_.size()];
+    }
+  }
+
+  mutable std::vector<EpisodeId> episodes;
+  mutable std::vector<Observation> seen;
+  mutable std::vector<std::vector<float>> hidden;
+
+ private:
+  std::vector<int> actions_;
+  ActionSpace space_{{0.25f, 1.0f}, {0.5f, 1.0f}, {4, 16}};
+};
+
+// The same thing in the plainest words: refresh after every T steps, greedy.
+std::vector<int32_t> by_hand(FrozenModel& model, const Action& action, std::vector<int32_t> tokens,
+                             int count, bool refresh) {
+  const size_t vocab = static_cast<size_t>(model.config().vocab_size);
+  auto sequence = model.create({});
+  ExtendItem prefix{sequence.get(), std::span(tokens).first(tokens.size() - 1), {}};
+  model.extend({&prefix, 1});
+  std::vector<float> logits(vocab);
+  std::vector<int32_t> chosen;
+  for (int t = 0; t < count; ++t) {
+    if (refresh && t > 0 && t % horizon == 0) {
+      const size_t cached = tokens.size() - 1;
+      model.truncate(*sequence, static_cast<int>(cached) - horizon);
+      ExtendItem again{sequence.get(), std::span(tokens).subspan(cached - horizon, horizon), {}};
+      model.extend({&again, 1});
+    }
+    DecodeItem item{sequence.get(), tokens.back(), action, {.logits = logits.data()}, nullptr};
+    model.decode({&item, 1});
+    chosen.push_back(argmax(logits));
+    tokens.push_back(chosen.back());
+  }
+  return chosen;
+}
+
+TEST(Generation, FollowsTheProtocolWithAndWithoutRefresh) {
+  const auto model = tiny_model();
+  const Action action = parse_action("k025-s050-q4");
+  const auto policy = make_constant_policy(action);
+  GenerationOptions options = options_for(19);
+  options.budget = {action.kappa, action.rho, action.eta()};
+  const GenerationResult refreshed = generate(*model, *policy, prompt_of(24), options);
+  EXPECT_EQ(refreshed.tokens, by_hand(*model, action, prompt_of(24), 19, true));
+  EXPECT_EQ(refreshed.refreshes, 4);
+  EXPECT_EQ(refreshed.finish, FinishReason::max_tokens);
+
+  options.refresh = false;
+  const GenerationResult plain = generate(*model, *policy, prompt_of(24), options);
+  EXPECT_EQ(plain.tokens, by_hand(*model, action, prompt_of(24), 19, false));
+  EXPECT_EQ(plain.refreshes, 0);
+  EXPECT_NE(plain.tokens, refreshed.tokens);  // else this test shows nothing
+}
+
+TEST(Generation, NoRefreshAfterTheFinalStep) {
+  const auto model = tiny_model();
+  const auto policy = make_constant_policy(parse_action("k025-s050-q4"));
+  EXPECT_EQ(generate(*model, *policy, prompt_of(24), options_for(horizon)).refreshes, 0);
+  EXPECT_EQ(generate(*model, *policy, prompt_of(24), options_for(horizon + 1)).refreshes, 1);
+  EXPECT_EQ(generate(*model, *policy, prompt_of(24), options_for(2 * horizon)).refreshes, 1);
+}
+
+TEST(Generation, DenseEqualsADensePassOverItsOwnText) {
+  const auto model = tiny_model();
+  const auto policy = make_constant_policy(Action{});
+  std::vector<int32_t> tokens = prompt_of(10);
+  const GenerationResult result = generate(*model, *policy, tokens, options_for(9));
+  EXPECT_EQ(result.refreshes, 0);  // there is nothing to recompute
+  EXPECT_EQ(result.realised, Budget{});
+  EXPECT_EQ(result.attended, 1.0);
+
+  tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+  std::vector<float> logits(static_cast<size_t>(model->config().vocab_size));
+  const auto sequence = model->create({});
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    ExtendItem item{
+        sequence.get(), std::span(tokens).subspan(i, 1), {{0, {.logits = logits.data()}}}};
+    model->extend({&item, 1});
+    if (i >= 9) {
+      EXPECT_EQ(argmax(logits), tokens[i + 1]) << "position " << i;
+    }
+  }
+}
+
+TEST(Generation, ThePolicyStartsAnewEveryEpisodeAndSeesTheRecomputedState) {
+  const auto model = tiny_model();
+  const WatchingPolicy policy({0, 3, 5});
+  std::vector<int32_t> tokens = prompt_of(20);
+  GenerationOptions options = options_for(2 * horizon + 1);
+  options.index = 7;
+  const GenerationResult result = generate(*model, policy, tokens, options);
+
+  ASSERT_EQ(policy.episodes.size(), 3u);
+  for (uint64_t e = 0; e < 3; ++e) {
+    EXPECT_EQ(policy.episodes[e].sequence, 7u);
+    EXPECT_EQ(policy.episodes[e].episode, e);
+    EXPECT_TRUE(policy.episodes[e].single);
+  }
+  ASSERT_EQ(policy.seen.size(), static_cast<size_t>(2 * horizon + 1));
+  for (size_t i = 0; i < policy.seen.size(); ++i) {
+    const Observation& o = policy.seen[i];
+    EXPECT_EQ(o.step, static_cast<int>(i) % horizon + 1);
+    EXPECT_EQ(o.key_count, 20 + static_cast<int>(i));
+    EXPECT_EQ(o.token, i == 0 ? tokens.back() : result.tokens[i - 1]);
+    EXPECT_EQ(o.previous_action < 0, i % horizon == 0);
+    EXPECT_GE(o.previous_entropy, 0.0f);
+    EXPECT_GE(o.drift, 0.0f);
+  }
+
+  // At the start of an episode, h is that of a dense pass over all tokens before the current one.
+  tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+  for (int e = 0; e < 3; ++e) {
+    const size_t before = 19 + static_cast<size_t>(e * horizon);
+    std::vector<float> dense(64);
+    const auto sequence = model->create({});
+    ExtendItem item{
+        sequence.get(), std::span(tokens).first(before), {{before - 1, {.hidden = dense.data()}}}};
+    model->extend({&item, 1});
+    for (size_t i = 0; i < 64; ++i)
+      EXPECT_NEAR(policy.hidden[static_cast<size_t>(e * horizon)][i], dense[i], 2e-5)
+          << e << " " << i;
+  }
+}
+
+TEST(Generation, RealisedBudgetsCountEffectiveStepsOnly) {
+  const auto model = tiny_model();
+  const WatchingPolicy policy({0, 3, 5, 6, 7});
+  // 4 sinks, 2 of window and the current token: steps with 8 keys or more count.
+  GenerationOptions options = options_for(9);
+  const GenerationResult result = generate(*model, policy, prompt_of(5), options);
+  EXPECT_EQ(result.steps, 9);
+  EXPECT_EQ(result.effective_steps, 6);
+  // Steps 4 to 9 execute actions 6 7 0 3 5 6 of {0.25,1} x {0.5,1} x {4,16}.
+  EXPECT_FLOAT_EQ(result.realised.kappa, (1 + 1 + 0.25f + 0.25f + 1 + 1) / 6);
+  EXPECT_FLOAT_EQ(result.realised.rho, (1 + 1 + 0.5f + 1 + 0.5f + 1) / 6);
+  EXPECT_FLOAT_EQ(result.realised.eta, (0.25f + 1 + 0.25f + 1 + 1 + 0.25f) / 6);
+  EXPECT_GT(result.bytes, 0u);
+  EXPECT_LT(result.attended, 1.0);
+}
+
+TEST(Generation, APromptOfOneTokenIsEnough) {
+  const auto model = tiny_model();
+  const WatchingPolicy policy({0});
+  const GenerationResult result = generate(*model, policy, {5}, options_for(3));
+  EXPECT_EQ(result.tokens, by_hand(*model, Action{}, {5}, 3, false));
+  EXPECT_EQ(policy.hidden[0], std::vector<float>(64, 0.0f));
+}
+
+TEST(Generation, SamplingDependsOnSeedAndIndexOnly) {
+  const auto model = tiny_model();
+  const auto policy = make_constant_policy(Action{});
+  GenerationOptions options = options_for(12);
+  options.sampling = {.temperature = 2.0, .seed = 3};
+  const auto tokens = [&] { return generate(*model, *policy, prompt_of(8), options).tokens; };
+  const auto first = tokens();
+  EXPECT_EQ(tokens(), first);
+  options.index = 1;
+  EXPECT_NE(tokens(), first);
+  options.index = 0;
+  options.sampling.seed = 4;
+  EXPECT_NE(tokens(), first);
+}
+
+TEST(Generation, EndsForEveryReason) {
+  const auto model = tiny_model();
+  const auto policy = make_constant_policy(Action{});
+  const int context = model->config().max_position_embeddings;
+
+  EXPECT_EQ(generate(*model, *policy, prompt_of(4), options_for(0)).finish,
+            FinishReason::max_tokens);
+
+  GenerationOptions unlimited = options_for(-1);
+  const GenerationResult full = generate(*model, *policy, prompt_of(context - 2), unlimited);
+  EXPECT_EQ(full.finish, FinishReason::context_end);
+  EXPECT_EQ(full.tokens.size(), 3u);  // the last of them is chosen but no longer fits
+
+  int seen = 0;
+  const GenerationResult stopped =
+      generate(*model, *policy, prompt_of(4), unlimited, [&](int32_t) { return ++seen < 5; });
+  EXPECT_EQ(stopped.finish, FinishReason::stopped);
+  EXPECT_EQ(stopped.tokens.size(), 5u);
+
+  std::stop_source source;
+  const GenerationResult cancelled = generate(
+      *model, *policy, prompt_of(4), unlimited,
+      [&](int32_t) {
+        source.request_stop();
+        return true;
+      },
+      source.get_token());
+  EXPECT_EQ(cancelled.finish, FinishReason::cancelled);
+  EXPECT_EQ(cancelled.tokens.size(), 1u);
+}
+
+TEST(Generation, BadRequestsAreErrors) {
+  const auto model = tiny_model();
+  const auto policy = make_constant_policy(Action{});
+  const int context = model->config().max_position_embeddings;
+  EXPECT_THROW(generate(*model, *policy, {}, options_for(1)), Error);
+  EXPECT_THROW(generate(*model, *policy, prompt_of(context + 1), options_for(1)), Error);
+  EXPECT_THROW(generate(*model, *policy, {100000}, options_for(1)), Error);
+  EXPECT_THROW(generate(*model, *policy, {3, -1}, options_for(1)), Error);
+  EXPECT_THROW(generate(*model, *policy, {3}, options_for(-2)), Error);
+  GenerationOptions options = options_for(1);
+  options.horizon = 0;
+  EXPECT_THROW(generate(*model, *policy, {3}, options), Error);
+  const WatchingPolicy watching({0});
+  options = options_for(1);
+  options.budget.kappa = 1.5f;
+  EXPECT_THROW(generate(*model, watching, {3}, options), Error);
+}
+
+// As a server does: several generations whose steps are decoded together.
+TEST(Generation, BatchedStepsGiveTheSameText) {
+  const auto model = tiny_model();
+  const WatchingPolicy alone({0, 3, 5}), first({0, 3, 5}), second({0, 3, 5});
+  const auto expected = generate(*model, alone, prompt_of(20), options_for(9)).tokens;
+
+  Generation a(*model, first, prompt_of(20), options_for(9));
+  Generation b(*model, second, prompt_of(13), options_for(6));
+  a.start();
+  b.start();
+  while (!a.finished() || !b.finished()) {
+    std::vector<ControlledStep> steps;
+    if (!a.finished()) steps.push_back(a.next_step());
+    if (!b.finished()) steps.push_back(b.next_step());
+    decode_step(*model, steps);
+    if (!a.finished()) a.complete_step();
+    if (!b.finished()) b.complete_step();
+  }
+  EXPECT_EQ(a.result().tokens, expected);
+  EXPECT_EQ(b.result().tokens.size(), 6u);
+}
+
+}  // namespace
+}  // namespace sol
