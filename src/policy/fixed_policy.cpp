@@ -11,16 +11,17 @@ namespace {
 
 // Fractions of irrational numbers times 2^64. A point (i, t) is high where
 // frac(½ + i·sequence + t·step) < p: a Kronecker sequence, evenly spread over i, over t and over
-// both. Chosen among roots of primes and powers of the plastic-like constant g (g⁴ = g + 1) for the
-// smallest errors of the averages and of the axes' joint shares over 64..112 sequences and 4..64
-// steps.
+// both. Steps: the numbers whose multiples spread best over an episode. Sequences: those roots of
+// primes that, with these steps, gave the smallest errors of each axis' average and of the axes'
+// joint shares over 64..245 sequences and 4..64 steps (tests/policy/fixed_policy_test.cpp has the
+// bounds).
 struct Multipliers {
   uint64_t sequence, step;
 };
 constexpr std::array<Multipliers, 3> multipliers{{
-    {0xa54ff53a5f1d36f1, 0xabc98388fb8fac02},  // √7, g⁻²
-    {0x9159015a3070dd17, 0x629a292a367cd507},  // √31, √29
-    {0x510e527fade682d1, 0xbb67ae8584caa73b},  // √11, √3
+    {0xbb67ae8584caa73b, 0x9e3779b97f4a7c15},  // √3, golden ratio
+    {0x9b05688c2b3e6c1f, 0x6a09e667f3bcc908},  // √13, √2
+    {0x9159015a3070dd17, 0xbb67ae8584caa73b},  // √31, √3
 }};
 
 // In 64-bit integers, so that every machine and every size of i gives the same schedule.

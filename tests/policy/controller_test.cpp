@@ -1,0 +1,357 @@
+#include "sol/controller.h"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <xxhash.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/file_io.h"
+#include "base/json.h"
+#include "support_policy.h"
+
+namespace sol {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::TemporaryDirectory;
+using ::testing::HasSubstr;
+
+PolicyNetworkShape shape() {
+  return {.hidden_size = 12,
+          .actions = 8,
+          .d_model = 16,
+          .heads = 2,
+          .layers = 2,
+          .mlp_ratio = 1.5,
+          .action_dim = 4,
+          .max_length = 16};
+}
+
+ControllerSettings settings() {
+  ControllerSettings s;
+  s.horizon = 16;
+  s.page_size = 8;
+  s.sinks = 3;
+  s.window = 5;
+  s.kappa = {0.1, 1.0};
+  s.rho = {0.6, 1.0};
+  s.eta = {0.3125, 1.0};
+  s.frontier = {{0.4, {0.1f, 0.6f, 0.3125f}, 30.5},
+                {0.6, {0.3f, 0.8f, 0.7f}, 22.25},
+                {1.0, {1.0f, 1.0f, 1.0f}, 20.0}};
+  s.model_fingerprint = "0123456789abcdef0123456789abcdef";
+  s.training_json = R"({"updates":1560,"note":"é"})";
+  return s;
+}
+
+Controller controller(uint64_t seed = 5) {
+  return Controller(
+      test::two_levels(), settings(),
+      std::make_shared<const PolicyNetwork>(shape(), test::random_parameters(shape(), seed)));
+}
+
+// Not the library's atomic writing: these tests damage files thousands of times, without flushing.
+void overwrite(const fs::path& path, std::string_view content) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  ASSERT_TRUE(file.flush());
+}
+
+bool same_parameters(const Controller& a, const Controller& b) {
+  const Parameters &left = a.network().parameters(), &right = b.network().parameters();
+  if (left.size() != right.size()) return false;
+  for (const auto& [name, parameter] : left)
+    if (right.at(name).shape != parameter.shape || right.at(name).values != parameter.values)
+      return false;
+  return true;
+}
+
+TEST(Controller, SavesAndLoadsEverything) {
+  const TemporaryDirectory dir;
+  const fs::path path = dir.path() / "new" / "controller";
+  const Controller saved = controller();
+  saved.save(path);
+  const Controller loaded = Controller::load(path);
+  EXPECT_EQ(loaded.space(), saved.space());
+  EXPECT_EQ(loaded.network().shape(), saved.network().shape());
+  EXPECT_TRUE(same_parameters(loaded, saved));
+  const ControllerSettings &a = loaded.settings(), &b = saved.settings();
+  EXPECT_EQ(a.horizon, b.horizon);
+  EXPECT_EQ(a.page_size, b.page_size);
+  EXPECT_EQ(a.sinks, b.sinks);
+  EXPECT_EQ(a.window, b.window);
+  EXPECT_EQ(a.kappa.low, b.kappa.low);
+  EXPECT_EQ(a.rho.high, b.rho.high);
+  EXPECT_EQ(a.eta.low, b.eta.low);
+  EXPECT_EQ(a.model_fingerprint, b.model_fingerprint);
+  EXPECT_EQ(a.training_json, b.training_json);
+  ASSERT_EQ(a.frontier.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(a.frontier[i].net_keep, b.frontier[i].net_keep);
+    EXPECT_EQ(a.frontier[i].budget, b.frontier[i].budget);
+    EXPECT_EQ(a.frontier[i].perplexity, b.frontier[i].perplexity);
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path)) files.push_back(entry.path().filename());
+  EXPECT_THAT(files, testing::UnorderedElementsAre("controller.json", "controller.safetensors"));
+  EXPECT_EQ(loaded.greedy_policy()->name(), "learned");
+}
+
+TEST(Controller, ASecondSaveReplacesTheFirstAndLeavesOtherFilesAlone) {
+  const TemporaryDirectory dir;
+  controller(5).save(dir.path());
+  write_file_atomically(dir.path() / "notes.txt", "mine");
+  controller(6).save(dir.path());
+  EXPECT_TRUE(same_parameters(Controller::load(dir.path()), controller(6)));
+  EXPECT_EQ(read_file(dir.path() / "notes.txt"), "mine");
+}
+
+// Limits the size of files this process may write, as a full disk would.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(Controller, AFullDiskLeavesTheOldOneAndNothingElse) {
+  const TemporaryDirectory dir;
+  const fs::path old = dir.path() / "old", fresh = dir.path() / "fresh";
+  controller(5).save(old);
+  const auto weights = fs::file_size(old / "controller.safetensors");
+  const auto text = fs::file_size(old / "controller.json");
+  ASSERT_GT(weights, text);
+  Controller longer = controller(6);
+  longer.settings().training_json = "\"" + std::string(weights, 'x') + "\"";
+  for (const auto& [limit, what] : {std::pair{weights / 2, "weights"}, {weights, "settings"}}) {
+    const FileSizeLimit full(limit);
+    EXPECT_THAT(error_of([&] { longer.save(old); }), HasSubstr("cannot write")) << what;
+    EXPECT_THAT(error_of([&] { longer.save(fresh); }), HasSubstr("cannot write")) << what;
+  }
+  EXPECT_TRUE(same_parameters(Controller::load(old), controller(5)));
+  EXPECT_FALSE(fs::exists(fresh));
+  EXPECT_EQ(std::distance(fs::directory_iterator(old), fs::directory_iterator()), 2);
+}
+
+TEST(Controller, SavingWhereNothingCanBeWrittenIsAnError) {
+  const TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "file", "");
+  EXPECT_THAT(error_of([&] { controller().save(dir.path() / "file"); }), HasSubstr("file"));
+  EXPECT_THAT(error_of([&] { controller().save(dir.path() / "file" / "sub"); }), HasSubstr("file"));
+  EXPECT_THAT(error_of([&] { controller().save("/proc/no-such-place"); }), HasSubstr("/proc"));
+}
+
+TEST(Controller, SettingsThatLoadWouldRejectAreNotSaved) {
+  const TemporaryDirectory dir;
+  Controller bad = controller();
+  bad.settings().frontier[1].perplexity = NAN;
+  EXPECT_THAT(error_of([&] { bad.save(dir.path() / "c"); }), HasSubstr("frontier point 1"));
+  bad = controller();
+  bad.settings().training_json = "{";
+  EXPECT_THROW(bad.save(dir.path() / "c"), Error);
+  EXPECT_FALSE(fs::exists(dir.path() / "c"));
+}
+
+// A saved controller whose settings are edited before loading.
+class ControllerFiles : public testing::Test {
+ protected:
+  void SetUp() override { controller().save(dir_.path()); }
+  fs::path json_path() const { return dir_.path() / "controller.json"; }
+  fs::path weights_path() const { return dir_.path() / "controller.safetensors"; }
+  std::string load_error() const {
+    return error_of([&] { Controller::load(dir_.path()); });
+  }
+  std::string edited(const std::function<void(Json&)>& edit) {
+    const Json original = read_json(json_path());
+    Json json = original;
+    edit(json);
+    overwrite(json_path(), json.dump());
+    const std::string message = load_error();
+    overwrite(json_path(), original.dump());
+    return message;
+  }
+  // Replaces the weights and the checksum, so that only the weights themselves can be wrong.
+  std::string with_parameters(const std::function<void(Parameters&)>& edit) {
+    Parameters parameters = test::random_parameters(shape(), 5);
+    edit(parameters);
+    std::vector<TensorToWrite> tensors;
+    for (const auto& [name, p] : parameters)
+      tensors.push_back({name, DType::f32, p.shape, std::as_bytes(std::span(p.values))});
+    write_safetensors(weights_path(), tensors);
+    const std::string bytes = read_file(weights_path());
+    const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+    return edited([&](Json& j) {
+      j["weights_checksum"] = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+    });
+  }
+  TemporaryDirectory dir_;
+};
+
+TEST_F(ControllerFiles, EveryFieldIsRequiredAndTyped) {
+  const Json json = read_json(json_path());
+  for (const auto& [field, value] : json.items()) {
+    if (field == "training") continue;  // for people only
+    const std::string name = field;
+    EXPECT_THAT(edited([&](Json& j) { j.erase(name); }), HasSubstr("controller.json")) << name;
+    EXPECT_THAT(edited([&](Json& j) { j[name] = nullptr; }), HasSubstr("controller.json")) << name;
+    EXPECT_THAT(edited([&](Json& j) { j[name] = true; }), HasSubstr("controller.json")) << name;
+    EXPECT_THAT(edited([&](Json& j) { j[name] = Json::array({Json::array()}); }),
+                HasSubstr("controller.json"))
+        << name;
+  }
+  for (const auto& [field, value] : json["network"].items()) {
+    const std::string name = field;
+    EXPECT_THAT(edited([&](Json& j) { j["network"].erase(name); }), HasSubstr(name));
+    EXPECT_THAT(edited([&](Json& j) { j["network"][name] = "wide"; }), HasSubstr(name));
+    EXPECT_THAT(edited([&](Json& j) { j["network"][name] = -1; }), HasSubstr(name));
+  }
+  for (const auto& [field, value] : json["frontier"][1].items()) {
+    const std::string name = field;
+    EXPECT_THAT(edited([&](Json& j) { j["frontier"][1].erase(name); }),
+                HasSubstr("frontier point 1"));
+    EXPECT_THAT(edited([&](Json& j) { j["frontier"][1][name] = -3; }),
+                HasSubstr("frontier point 1"));
+  }
+  EXPECT_NO_THROW(Controller::load(dir_.path()));
+  overwrite(json_path(), "[1]");
+  EXPECT_THAT(load_error(), HasSubstr("controller.json"));
+}
+
+TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
+  EXPECT_THAT(edited([](Json& j) { j["format_version"] = 2; }), HasSubstr("format version 2"));
+  EXPECT_THAT(edited([](Json& j) { j["kind"] = "something else"; }), HasSubstr("kind"));
+  EXPECT_THAT(edited([](Json& j) { j["horizon"] = 0; }), HasSubstr("horizon"));
+  EXPECT_THAT(edited([](Json& j) { j["horizon"] = 17; }), HasSubstr("16 positions"));
+  EXPECT_THAT(edited([](Json& j) { j["horizon"] = 1e300; }), HasSubstr("horizon"));
+  EXPECT_THAT(edited([](Json& j) { j["page_size"] = -4; }), HasSubstr("page_size"));
+  EXPECT_THAT(edited([](Json& j) { j["sinks"] = 2147483647; }), HasSubstr("sinks"));
+  EXPECT_THAT(edited([](Json& j) { j["budget_ranges"]["rho"] = {0.9, 0.5}; }), HasSubstr("rho"));
+  EXPECT_THAT(edited([](Json& j) { j["budget_ranges"]["eta"] = {0.9, 1.5}; }), HasSubstr("eta"));
+  EXPECT_THAT(edited([](Json& j) { j["budget_ranges"]["kappa"] = {0.9}; }), HasSubstr("kappa"));
+  EXPECT_THAT(edited([](Json& j) {
+                j["action_space"]["prune"] = {"s60", "s60"};
+              }),
+              HasSubstr("\"s60\" and \"s60\""));
+  EXPECT_THAT(edited([](Json& j) {
+                j["action_space"]["quant"] = {"q5", "q7", "q16"};
+              }),
+              HasSubstr("8 actions, the action space has 12"));
+  EXPECT_THAT(edited([](Json& j) { j["frontier"][1]["net_keep"] = 0.4; }), HasSubstr("ascend"));
+  EXPECT_THAT(edited([](Json& j) { j["network"]["layers"] = 3; }), HasSubstr("blocks.2"));
+  EXPECT_THAT(edited([](Json& j) { j["network"]["layers"] = 1; }), HasSubstr("blocks.1"));
+  EXPECT_THAT(edited([](Json& j) { j["network"]["hidden_size"] = 1000000; }),
+              HasSubstr("obs_proj.weight"));
+}
+
+TEST_F(ControllerFiles, TruncatedFilesAreErrorsAtEveryLength) {
+  const std::string json = read_file(json_path());
+  for (size_t n = 0; n + 2 < json.size(); n += 37) {
+    overwrite(json_path(), json.substr(0, n));
+    EXPECT_THAT(load_error(), HasSubstr("controller.json")) << n;
+  }
+  overwrite(json_path(), json);
+  const std::string weights = read_file(weights_path());
+  for (size_t n = 0; n < weights.size(); n += 997) {
+    overwrite(weights_path(), weights.substr(0, n));
+    EXPECT_THAT(load_error(), HasSubstr("controller.safetensors")) << n;
+  }
+}
+
+TEST_F(ControllerFiles, MissingFilesAreNamed) {
+  EXPECT_THAT(error_of([&] { Controller::load(dir_.path() / "none"); }), HasSubstr("none"));
+  EXPECT_THAT(error_of([&] { Controller::load(json_path()); }), HasSubstr("not a directory"));
+  fs::remove(weights_path());
+  EXPECT_THAT(load_error(), HasSubstr("controller.safetensors"));
+  fs::remove(json_path());
+  EXPECT_THAT(load_error(), HasSubstr("controller.json"));
+}
+
+TEST_F(ControllerFiles, FilesOfTwoSavesAreNotMixed) {
+  const TemporaryDirectory other;
+  controller(6).save(other.path());
+  fs::copy_file(other.path() / "controller.safetensors", weights_path(),
+                fs::copy_options::overwrite_existing);
+  EXPECT_THAT(load_error(), HasSubstr("checksum"));
+}
+
+TEST_F(ControllerFiles, BadWeightsAreNamed) {
+  EXPECT_THAT(with_parameters([](Parameters& p) { p.erase("v.bias"); }), HasSubstr("v.bias"));
+  EXPECT_THAT(with_parameters([](Parameters& p) {
+                p["extra"] = {{1}, {0.0f}};
+              }),
+              HasSubstr("extra"));
+  EXPECT_THAT(with_parameters([](Parameters& p) {
+                p["ln_f.bias"] = {{2, 8}, std::vector<float>(16)};
+              }),
+              HasSubstr("ln_f.bias"));
+  EXPECT_THAT(with_parameters([](Parameters& p) { p["pi.weight"].values[7] = NAN; }),
+              HasSubstr("\"pi.weight\" has nan at element 7"));
+  EXPECT_THAT(with_parameters([](Parameters& p) { p["pi.bias"].values[0] = -INFINITY; }),
+              HasSubstr("pi.bias"));
+}
+
+TEST(Controller, RejectsANetworkThatDoesNotFit) {
+  const auto network =
+      std::make_shared<const PolicyNetwork>(shape(), test::random_parameters(shape(), 1));
+  const ActionSpace other({0.1f, 1.0f}, {1.0f}, {16});
+  EXPECT_THAT(error_of([&] { Controller(other, settings(), network); }),
+              HasSubstr("8 actions, the action space has 2"));
+  ControllerSettings s = settings();
+  s.horizon = 17;
+  EXPECT_THAT(error_of([&] { Controller(test::two_levels(), s, network); }), HasSubstr("horizon"));
+}
+
+TEST(Controller, AnotherModelIsAnErrorThatNamesBoth) {
+  const Controller c = controller();
+  EXPECT_NO_THROW(c.require_model(settings().model_fingerprint, "models/default"));
+  const std::string message = error_of([&] { c.require_model("ffff", "models/other"); });
+  EXPECT_THAT(message, HasSubstr("ffff"));
+  EXPECT_THAT(message, HasSubstr(settings().model_fingerprint));
+  EXPECT_THAT(message, HasSubstr("models/other"));
+}
+
+TEST(Controller, OneNetKeepRateBecomesATripleByTheFrontier) {
+  Controller c = controller();
+  EXPECT_EQ(c.budget_for_net_keep(0.4), (Budget{0.1f, 0.6f, 0.3125f}));
+  EXPECT_EQ(c.budget_for_net_keep(0.6), (Budget{0.3f, 0.8f, 0.7f}));
+  EXPECT_EQ(c.budget_for_net_keep(1.0), (Budget{1.0f, 1.0f, 1.0f}));
+  const Budget between = c.budget_for_net_keep(0.55);
+  EXPECT_NEAR(between.kappa, 0.25f, 1e-6f);
+  EXPECT_NEAR(between.rho, 0.75f, 1e-6f);
+  EXPECT_NEAR(between.eta, 0.603125f, 1e-6f);
+  for (const double outside : {0.39, 1.01, -1.0, static_cast<double>(NAN)})
+    EXPECT_THAT(error_of([&] { c.budget_for_net_keep(outside); }), HasSubstr("0.4000..1.0000"));
+  c.settings().frontier.clear();
+  EXPECT_THAT(error_of([&] { c.budget_for_net_keep(0.5); }), HasSubstr("no validation frontier"));
+}
+
+TEST(Controller, BudgetsOutsideTheTrainedRangesAreFlagged) {
+  const Controller c = controller();
+  EXPECT_EQ(c.outside_trained_ranges({0.1f, 0.6f, 0.3125f}), "");
+  EXPECT_EQ(c.outside_trained_ranges({1.0f, 1.0f, 1.0f}), "");
+  const std::string one = c.outside_trained_ranges({0.05f, 0.8f, 0.5f});
+  EXPECT_THAT(one, HasSubstr("kappa = 0.05"));
+  EXPECT_THAT(one, HasSubstr("0.1..1"));
+  EXPECT_THAT(one, testing::Not(HasSubstr("rho")));
+  const std::string two = c.outside_trained_ranges({0.05f, 0.5f, 0.5f});
+  EXPECT_THAT(two, HasSubstr("kappa"));
+  EXPECT_THAT(two, HasSubstr("rho = 0.5"));
+}
+
+}  // namespace
+}  // namespace sol
