@@ -25,10 +25,8 @@ SpecialTokens parse_special_tokens(const Component& component, const Vocabulary&
   return tokens;
 }
 
-// Puts the template's tokens around those that are there already.
 void apply_template(const Component& component, const SpecialTokens& tokens,
                     PostProcessor& result) {
-  std::vector<int32_t> before, after;
   bool text_seen = false;
   for (const Component& part : component.list("single")) {
     part.allow_only({"SpecialToken", "Sequence"});
@@ -45,12 +43,10 @@ void apply_template(const Component& component, const SpecialTokens& tokens,
     if (found == tokens.end()) {
       fail("{}: \"{}\" is not among special_tokens", special.where(), special.text("id"));
     }
-    auto& side = text_seen ? after : before;
+    auto& side = text_seen ? result.after : result.before;
     side.insert(side.end(), found->second.begin(), found->second.end());
   }
   if (!text_seen) fail("{}.single: the sequence A is missing", component.where());
-  result.before.insert(result.before.begin(), before.begin(), before.end());
-  result.after.insert(result.after.end(), after.begin(), after.end());
 }
 
 void add(const Component& component, const Vocabulary& vocabulary, const AddedTokens& added,
@@ -61,6 +57,9 @@ void add(const Component& component, const Vocabulary& vocabulary, const AddedTo
     for (const Component& part : component.list("processors")) add(part, vocabulary, added, result);
   } else if (type == "TemplateProcessing") {
     component.allow_only({"type", "single", "pair", "special_tokens"});
+    if (!result.before.empty() || !result.after.empty()) {
+      fail("{}: more than one template is not supported", component.where());
+    }
     apply_template(component, parse_special_tokens(component, vocabulary, added), result);
   } else if (type == "ByteLevel") {
     // It only corrects offsets, which nobody here asks for.

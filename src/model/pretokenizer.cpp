@@ -56,7 +56,8 @@ void PreTokenizer::add(const Component& component) {
               false);
   } else if (type == "Whitespace") {
     component.allow_only({"type"});
-    add_split("\\w+|[^\\w\\s]+", SplitBehavior::removed, true);
+    // As Rust's \w, which has the two joiners and no superscripts.
+    add_split(R"([\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+)", SplitBehavior::removed, true);
   } else if (type == "WhitespaceSplit") {
     component.allow_only({"type"});
     add_split("\\s", SplitBehavior::removed, false);

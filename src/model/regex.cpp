@@ -37,15 +37,13 @@ MatchScratch::~MatchScratch() = default;
 MatchScratch::MatchScratch(MatchScratch&&) noexcept = default;
 MatchScratch& MatchScratch::operator=(MatchScratch&&) noexcept = default;
 
-struct Pattern::Code {
-  struct Free {
-    void operator()(pcre2_code* p) const { pcre2_code_free(p); }
-    void operator()(pcre2_compile_context* p) const { pcre2_compile_context_free(p); }
-  };
-  std::unique_ptr<pcre2_code, Free> compiled;
-};
-
 namespace {
+
+struct FreeCode {
+  void operator()(pcre2_code* p) const { pcre2_code_free(p); }
+  void operator()(pcre2_compile_context* p) const { pcre2_compile_context_free(p); }
+};
+using CompiledCode = std::unique_ptr<pcre2_code, FreeCode>;
 
 std::string pcre2_message(int error) {
   PCRE2_UCHAR buffer[256];
@@ -53,22 +51,38 @@ std::string pcre2_message(int error) {
   return reinterpret_cast<const char*>(buffer);
 }
 
+// Null where the pattern does not compile; then `error` and `offset` say why and where.
+CompiledCode compile(std::string_view pattern, int& error, size_t& offset) {
+  const std::unique_ptr<pcre2_compile_context, FreeCode> context(
+      pcre2_compile_context_create(nullptr));
+  if (!context) throw std::bad_alloc();
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  // In Ruby's dialect ^ and $ match at line ends always.
+  return CompiledCode(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
+                    &offset, context.get()));
+}
+
 }  // namespace
+
+struct Pattern::Code {
+  CompiledCode compiled;
+};
+
+bool compiles_in_pcre2(std::string_view pattern) {
+  int error = 0;
+  size_t offset = 0;
+  return compile(pattern, error, offset) != nullptr;
+}
 
 Pattern Pattern::regex(std::string_view oniguruma, const std::string& where) {
   if (oniguruma.empty()) fail("{}: the pattern is empty", where);
   const std::string translated = translate_oniguruma(oniguruma, where);
-  std::unique_ptr<pcre2_compile_context, Code::Free> context(pcre2_compile_context_create(nullptr));
-  if (!context) throw std::bad_alloc();
-  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
-  PCRE2_SIZE offset = 0;
+  size_t offset = 0;
   auto code = std::make_shared<Code>();
-  // In Ruby's dialect ^ and $ match at line ends always.
-  code->compiled.reset(
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
-                    &offset, context.get()));
+  code->compiled = compile(translated, error, offset);
   if (!code->compiled) {
     fail("{}: the pattern \"{}\" does not compile: {} (at byte {} of \"{}\")", where, oniguruma,
          pcre2_message(error), offset, translated);

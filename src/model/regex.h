@@ -16,6 +16,9 @@ namespace sol {
 // character classes).
 std::string translate_oniguruma(std::string_view pattern, const std::string& where);
 
+// Whether PCRE2 itself knows what a pattern uses.
+bool compiles_in_pcre2(std::string_view pattern);
+
 // What matching needs beside the pattern. One per thread, usable with any pattern.
 class MatchScratch {
  public:

@@ -1,4 +1,5 @@
 // Oniguruma's character types, written out for PCRE2.
+#include <algorithm>
 #include <array>
 
 #include "base/fail.h"
@@ -24,7 +25,11 @@ constexpr std::string_view kNotSpace =
 // Alphabetic, marks, decimal digits and connector punctuation. Alphabetic is letters, letter
 // numbers and Other_Alphabetic, which beside marks is the circled and squared letters.
 constexpr std::string_view kWord =
-    R"(\p{L}\p{Nl}\p{M}\p{Nd}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+    R"(\p{L}\p{Nl}\p{M}\p{Nd}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169})"
+    R"(\x{1f170}-\x{1f189})";
+// Outside a character class Oniguruma's \w and \b have these of Latin-1 too (superscripts and
+// fractions).
+constexpr std::string_view kWordAlone = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHex = "0-9a-fA-F";
 constexpr std::string_view kNotHex = R"(\x{00}-/:-@G-`g-\x{d7ff}\x{e000}-\x{10ffff})";
 
@@ -33,6 +38,13 @@ constexpr std::array<CharacterType, 3> kTypes{{
     {'w', kWord, {}},
     {'h', kHex, kNotHex},
 }};
+
+bool is_script(std::string_view name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+  return plain && name.size() > 2 && compiles_in_pcre2("\\p{sc:" + std::string(name) + "}");
+}
 
 class Translator {
  public:
@@ -76,7 +88,9 @@ class Translator {
       if (name != type.name && name != capital) continue;
       const bool complement = name == capital;
       if (!in_class) {
-        out_.append(complement ? "[^" : "[").append(type.in).append("]");
+        out_.append(complement ? "[^" : "[").append(type.in);
+        if (type.name == 'w') out_.append(kWordAlone);
+        out_ += ']';
       } else if (!complement) {
         out_.append(type.in);
       } else if (type.out.empty()) {
@@ -88,7 +102,7 @@ class Translator {
       return;
     }
     if ((name == 'b' || name == 'B') && !in_class) {
-      const std::string word = "[" + std::string(kWord) + "]";
+      const std::string word = "[" + std::string(kWord).append(kWordAlone) + "]";
       const std::string begins = "(?<!" + word + ")(?=" + word + ")";
       const std::string ends = "(?<=" + word + ")(?!" + word + ")";
       const std::string within = "(?<=" + word + ")(?=" + word + ")";
@@ -98,10 +112,45 @@ class Translator {
       at_ += 2;
       return;
     }
+    if ((name == 'p' || name == 'P') && text_.substr(at_ + 2, 1) == "{") return property();
     // \Q quotes in PCRE2 and is a plain Q in Ruby; \X, \R and the like agree or do not compile.
     if (name == 'Q' || name == 'E') unsupported("\\Q or \\E");
     out_.append(text_.substr(at_, 2));
     at_ += 2;
+  }
+
+  // \p{Han} is the script itself, which for PCRE2 would be everything that is used with it.
+  void property() {
+    const size_t end = text_.find('}', at_);
+    if (end == std::string_view::npos) unsupported("a property without end");
+    std::string_view name = text_.substr(at_ + 3, end - at_ - 3);
+    out_.append(text_.substr(at_, 3));
+    if (name.starts_with('^')) {
+      out_ += '^';
+      name.remove_prefix(1);
+    }
+    if (is_script(name)) out_ += "sc:";
+    out_.append(name).append("}");
+    at_ = end + 1;
+  }
+
+  // Classes like [:alpha:] inside a character class, where both agree on them.
+  void posix_class() {
+    const size_t end = text_.find(":]", at_);
+    if (end == std::string_view::npos) unsupported("a character class inside another");
+    const std::string_view name = text_.substr(at_ + 2, end - at_ - 2);
+    if (name == "space") {
+      out_.append(kSpace);
+    } else if (name == "word") {
+      out_.append(kWord);
+    } else if (name == "digit") {
+      out_ += "\\p{Nd}";
+    } else if (name == "xdigit") {
+      out_.append(kHex);
+    } else {
+      unsupported("a POSIX class other than space, word, digit and xdigit");
+    }
+    at_ = end + 2;
   }
 
   void character_class() {
@@ -116,10 +165,7 @@ class Translator {
       if (text_[at_] == '\\') {
         escape(true);
       } else if (text_.substr(at_, 2) == "[:") {
-        const size_t end = text_.find(":]", at_);
-        if (end == std::string_view::npos) unsupported("a bracket inside a character class");
-        out_.append(text_.substr(at_, end + 2 - at_));
-        at_ = end + 2;
+        posix_class();
       } else if (text_[at_] == '[') {
         unsupported("a character class inside another");
       } else if (text_.substr(at_, 2) == "&&") {
