@@ -38,8 +38,8 @@ void layer_norm(const float* x, const NormView& norm, int n, float* out) {
 }
 
 // Attention of one step over its episode's keys and values, this step's included.
-void attend(const float* query, const PolicyNetwork::State& state, size_t layer, int heads,
-            int d_model, float* out) {
+void attend_over_steps(const float* query, const PolicyNetwork::State& state, size_t layer,
+                       int heads, int d_model, float* out) {
   const int dim = d_model / heads;
   const int length = state.length + 1;
   const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
@@ -67,6 +67,130 @@ void attend(const float* query, const PolicyNetwork::State& state, size_t layer,
 
 }  // namespace
 
+// The forward pass, one method per part; run() is the whole of it.
+class PolicyNetwork::Pass {
+ public:
+  Pass(const PolicyNetworkShape& shape, const Weights& weights, std::span<const Input> inputs,
+       kernels::MatmulMode mode)
+      : shape_(shape),
+        w_(weights),
+        inputs_(inputs),
+        mode_(mode),
+        d_(shape.d_model),
+        x_(inputs.size(), d_),
+        normed_(inputs.size(), d_),
+        delta_(inputs.size(), d_) {}
+
+  void run() {
+    observe();
+    for (size_t layer = 0; layer < w_.blocks.size(); ++layer) {
+      attend(w_.blocks[layer], layer);
+      feed_forward(w_.blocks[layer]);
+    }
+    head();
+  }
+
+ private:
+  // x = W concat(h, e(x), features, previous action) + b + position of the step.
+  void observe() {
+    Rows features(count(), feature_count), scalars(count(), scalar_width);
+    each([&](int64_t r, const Input& input) {
+      std::copy(input.features.begin(), input.features.end(), features.row(r));
+    });
+    product(features, w_.scalar, scalars, mode_);
+
+    Rows observation(count(), observation_width(shape_));
+    each([&](int64_t r, const Input& input) {
+      float* scalar = scalars.row(r);
+      add(scalar, w_.scalar.bias, scalar_width);
+      k_.gelu(scalar, scalar_width);
+      float* out = std::copy_n(input.hidden, shape_.hidden_size, observation.row(r));
+      out = std::copy_n(input.embedding, shape_.hidden_size, out);
+      layer_norm(scalar, w_.scalar_norm, scalar_width, out);
+      const int previous = input.previous_action < 0 ? shape_.actions : input.previous_action;
+      std::copy_n(w_.action_embedding + int64_t{previous} * shape_.action_dim, shape_.action_dim,
+                  out + scalar_width);
+    });
+    product(observation, w_.observation, x_, mode_);
+    each([&](int64_t r, const Input& input) {
+      add(x_.row(r), w_.observation.bias, d_);
+      add(x_.row(r), w_.position + int64_t{input.state->length} * d_, d_);
+    });
+  }
+
+  // x += O attention(Q, K, V of LayerNorm(x)) over each episode's own steps.
+  void attend(const Weights::Block& block, size_t layer) {
+    Rows qkv(count(), 3 * d_), attended(count(), d_);
+    each([&](int64_t r, const Input&) { layer_norm(x_.row(r), block.norm1, d_, normed_.row(r)); });
+    product(normed_, block.qkv, qkv, mode_);
+    each([&](int64_t r, const Input& input) {
+      const float* q = qkv.row(r);
+      State& state = *input.state;
+      state.keys.resize(w_.blocks.size());
+      state.values.resize(w_.blocks.size());
+      state.keys[layer].insert(state.keys[layer].end(), q + d_, q + 2 * d_);
+      state.values[layer].insert(state.values[layer].end(), q + 2 * d_, q + 3 * d_);
+      attend_over_steps(q, state, layer, shape_.heads, d_, attended.row(r));
+    });
+    product(attended, block.output, delta_, mode_);
+    each([&](int64_t r, const Input&) { add(x_.row(r), delta_.row(r), d_); });
+  }
+
+  // x += down(GELU(up(LayerNorm(x)))).
+  void feed_forward(const Weights::Block& block) {
+    Rows wide(count(), mlp_width(shape_));
+    each([&](int64_t r, const Input&) { layer_norm(x_.row(r), block.norm2, d_, normed_.row(r)); });
+    product(normed_, block.up, wide, mode_);
+    each([&](int64_t r, const Input&) {
+      add(wide.row(r), block.up.bias, wide.width);
+      k_.gelu(wide.row(r), wide.width);
+    });
+    product(wide, block.down, delta_, mode_);
+    each([&](int64_t r, const Input&) {
+      add(x_.row(r), delta_.row(r), d_);
+      add(x_.row(r), block.down.bias, d_);
+    });
+  }
+
+  // Action logits of LayerNorm(x) plus the budget head's (3 → 32, GELU → actions), in one product.
+  void head() {
+    Rows targets(count(), 3), budget(count(), budget_width), last(count(), d_ + budget_width);
+    each([&](int64_t r, const Input& input) {
+      std::copy_n(input.features.begin() + 2, 3, targets.row(r));
+    });
+    product(targets, w_.budget, budget, mode_);
+    each([&](int64_t r, const Input&) {
+      layer_norm(x_.row(r), w_.final_norm, d_, last.row(r));
+      add(budget.row(r), w_.budget.bias, budget_width);
+      k_.gelu(budget.row(r), budget_width);
+      std::copy_n(budget.row(r), budget_width, last.row(r) + d_);
+    });
+    Rows logits(count(), shape_.actions);
+    product(last, w_.head, logits, mode_);
+    each([&](int64_t r, const Input& input) {
+      add(logits.row(r), w_.head.bias, shape_.actions);
+      std::copy_n(logits.row(r), shape_.actions, input.logits);
+      ++input.state->length;
+    });
+  }
+
+  size_t count() const { return inputs_.size(); }
+
+  template <typename Body>
+  void each(const Body& body) {
+    parallel_for(static_cast<int64_t>(count()),
+                 [&](int64_t r) { body(r, inputs_[static_cast<size_t>(r)]); });
+  }
+
+  const PolicyNetworkShape& shape_;
+  const Weights& w_;
+  std::span<const Input> inputs_;
+  const kernels::MatmulMode mode_;
+  const kernels::Kernels& k_ = kernels::kernels();
+  const int d_;
+  Rows x_, normed_, delta_;
+};
+
 PolicyNetwork::PolicyNetwork(const PolicyNetworkShape& shape, Parameters parameters)
     : shape_(shape), parameters_(std::move(parameters)) {
   check_parameters(shape_, parameters_);
@@ -84,96 +208,7 @@ void PolicyNetwork::step(std::span<const Input> inputs, kernels::MatmulMode mode
       fail("policy network: previous action {} is outside 0..{}", input.previous_action,
            shape_.actions - 1);
   }
-  if (inputs.empty()) return;
-  const Weights& w = *weights_;
-  const kernels::Kernels& k = kernels::kernels();
-  const int d = shape_.d_model, hidden = shape_.hidden_size;
-  const size_t count = inputs.size();
-  const auto rows = static_cast<int64_t>(count);
-  const auto each = [&](const auto& body) {
-    parallel_for(rows, [&](int64_t r) { body(r, inputs[static_cast<size_t>(r)]); });
-  };
-
-  // Features: Linear, GELU, LayerNorm.
-  Rows features(count, feature_count), scalars(count, scalar_width);
-  each([&](int64_t r, const Input& input) {
-    std::copy(input.features.begin(), input.features.end(), features.row(r));
-  });
-  product(features, w.scalar, scalars, mode);
-
-  // Observation: concat(h, e(x), features, previous action), projected, plus the step's position.
-  Rows observation(count, observation_width(shape_)), x(count, d);
-  each([&](int64_t r, const Input& input) {
-    float* scalar = scalars.row(r);
-    add(scalar, w.scalar.bias, scalar_width);
-    k.gelu(scalar, scalar_width);
-    float* out = std::copy(input.hidden, input.hidden + hidden, observation.row(r));
-    out = std::copy(input.embedding, input.embedding + hidden, out);
-    layer_norm(scalar, w.scalar_norm, scalar_width, out);
-    const int previous = input.previous_action < 0 ? shape_.actions : input.previous_action;
-    const float* action = w.action_embedding + int64_t{previous} * shape_.action_dim;
-    std::copy(action, action + shape_.action_dim, out + scalar_width);
-  });
-  product(observation, w.observation, x, mode);
-
-  Rows normed(count, d), qkv(count, 3 * d), attended(count, d), delta(count, d);
-  Rows wide(count, mlp_width(shape_));
-  const float* bias = w.observation.bias;  // of the product that x has last received
-  each([&](int64_t r, const Input& input) {
-    add(x.row(r), bias, d);
-    add(x.row(r), w.position + int64_t{input.state->length} * d, d);
-    input.state->keys.resize(w.blocks.size());
-    input.state->values.resize(w.blocks.size());
-  });
-
-  for (size_t layer = 0; layer < w.blocks.size(); ++layer) {
-    const Weights::Block& block = w.blocks[layer];
-    each([&](int64_t r, const Input&) { layer_norm(x.row(r), block.norm1, d, normed.row(r)); });
-    product(normed, block.qkv, qkv, mode);
-    each([&](int64_t r, const Input& input) {
-      const float* q = qkv.row(r);
-      std::vector<float>& keys = input.state->keys[layer];
-      std::vector<float>& values = input.state->values[layer];
-      keys.insert(keys.end(), q + d, q + 2 * d);
-      values.insert(values.end(), q + 2 * d, q + 3 * d);
-      attend(q, *input.state, layer, shape_.heads, d, attended.row(r));
-    });
-    product(attended, block.output, delta, mode);
-    each([&](int64_t r, const Input&) {
-      add(x.row(r), delta.row(r), d);
-      layer_norm(x.row(r), block.norm2, d, normed.row(r));
-    });
-    product(normed, block.up, wide, mode);
-    each([&](int64_t r, const Input&) {
-      add(wide.row(r), block.up.bias, wide.width);
-      k.gelu(wide.row(r), wide.width);
-    });
-    product(wide, block.down, delta, mode);
-    each([&](int64_t r, const Input&) {
-      add(x.row(r), delta.row(r), d);
-      add(x.row(r), block.down.bias, d);
-    });
-  }
-
-  // Head: action logits plus the budget head's (3 → 32, GELU → actions), in one product.
-  Rows targets(count, 3), budget(count, budget_width), last(count, d + budget_width);
-  Rows logits(count, shape_.actions);
-  each([&](int64_t r, const Input& input) {
-    std::copy(input.features.begin() + 2, input.features.begin() + 5, targets.row(r));
-  });
-  product(targets, w.budget, budget, mode);
-  each([&](int64_t r, const Input&) {
-    layer_norm(x.row(r), w.final_norm, d, last.row(r));
-    add(budget.row(r), w.budget.bias, budget_width);
-    k.gelu(budget.row(r), budget_width);
-    std::copy(budget.row(r), budget.row(r) + budget_width, last.row(r) + d);
-  });
-  product(last, w.head, logits, mode);
-  each([&](int64_t r, const Input& input) {
-    add(logits.row(r), w.head.bias, shape_.actions);
-    std::copy(logits.row(r), logits.row(r) + shape_.actions, input.logits);
-    ++input.state->length;
-  });
+  if (!inputs.empty()) Pass(shape_, *weights_, inputs, mode).run();
 }
 
 }  // namespace sol

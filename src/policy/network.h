@@ -73,6 +73,7 @@ class PolicyNetwork {
 
  private:
   struct Weights;  // the parameters, arranged for step()
+  class Pass;      // one batched step
   PolicyNetworkShape shape_;
   Parameters parameters_;
   std::unique_ptr<const Weights> weights_;
