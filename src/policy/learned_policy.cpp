@@ -58,9 +58,13 @@ class LearnedPolicy final : public Policy {
                         seen.previous_action, logits.data() + inputs.size() * actions});
     }
     network_->step(inputs, mode_);
-    parallel_for(static_cast<int64_t>(steps.size()), [&](int64_t i) {
+    const auto choose_one = [&](int64_t i) {
       choose({inputs[static_cast<size_t>(i)].logits, actions}, steps[static_cast<size_t>(i)]);
-    });
+    };
+    const auto count = static_cast<int64_t>(steps.size());
+    // Waking threads costs more than drawing from a few small distributions does.
+    if (logits.size() >= 1 << 13) return parallel_for(count, choose_one);
+    for (int64_t i = 0; i < count; ++i) choose_one(i);
   }
 
  private:

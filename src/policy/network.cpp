@@ -178,8 +178,11 @@ class PolicyNetwork::Pass {
 
   template <typename Body>
   void each(const Body& body) {
-    parallel_for(static_cast<int64_t>(count()),
-                 [&](int64_t r) { body(r, inputs_[static_cast<size_t>(r)]); });
+    const auto rows = static_cast<int64_t>(count());
+    const auto one = [&](int64_t r) { body(r, inputs_[static_cast<size_t>(r)]); };
+    // Waking threads costs more than a few short rows do.
+    if (rows * d_ >= 1 << 13) return parallel_for(rows, one);
+    for (int64_t r = 0; r < rows; ++r) one(r);
   }
 
   const PolicyNetworkShape& shape_;
