@@ -19,7 +19,7 @@ namespace {
 
 // Kernels without AVX2, as OpenBLAS names them.
 constexpr std::array<std::string_view, 14> old_cores{
-    "Katmai", "Coppermine", "Northwood", "Prescott", "Banias",      "Atom",       "Core2",
+    "Katmai", "Coppermine", "Northwood", "Prescott", "Banias",      "Atom",      "Core2",
     "Penryn", "Dunnington", "Nehalem",   "Athlon",   "Sandybridge", "Barcelona", "Generic"};
 
 bool chose_old_core() {
@@ -29,9 +29,9 @@ bool chose_old_core() {
   if (!core_name) return false;
   const std::string_view name = core_name();
   return std::any_of(old_cores.begin(), old_cores.end(), [&](std::string_view old) {
-    return name.size() == old.size() && std::equal(name.begin(), name.end(), old.begin(), [](char a, char b) {
-             return std::tolower(a) == std::tolower(b);
-           });
+    return name.size() == old.size() &&
+           std::equal(name.begin(), name.end(), old.begin(),
+                      [](char a, char b) { return std::tolower(a) == std::tolower(b); });
   });
 }
 

@@ -41,7 +41,8 @@ TrainingConfig read_config(const TrainFlags& flags) {
 
 std::string describe(const CollectionMetrics& m) {
   return fmt::format(
-      "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  gaps {:.3f} {:.3f} "
+      "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  gaps {:.3f} "
+      "{:.3f} "
       "{:.3f}  entropy {:.2f}  clip {:.0f} %  {:.1f} s ({:.0f} tok/s)  {} left",
       m.update, m.updates, m.reward, m.perplexity, m.realised[0], m.realised[1], 16 * m.realised[2],
       m.gap[0], m.gap[1], m.gap[2], m.entropy, 100 * m.clip_fraction, m.seconds,
@@ -59,11 +60,12 @@ void run_train(TrainFlags& flags) {
     fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
          model_dir.string(), tokenizer->vocab_size(), model->config().vocab_size);
   }
-  const std::filesystem::path cache = flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
-  const BlockDataset data =
-      BlockDataset::open(flags.data, config.text, *tokenizer, model->fingerprint(), config.block_length(), cache);
-  note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name, config.space.size(),
-       config.updates, data.size(), data.block_length(), thread_count());
+  const std::filesystem::path cache =
+      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
+  const BlockDataset data = BlockDataset::open(flags.data, config.text, *tokenizer,
+                                               model->fingerprint(), config.block_length(), cache);
+  note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
+       config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
 
   ProgressLine progress(30.0);
   std::string last = "collecting the first schedules";
@@ -84,10 +86,12 @@ void run_train(TrainFlags& flags) {
             progress.finish();
             note("{}", text);
           }};
-  const TrainingOutcome outcome = train_controller(*model, data, config, flags.options, callbacks, stop);
+  const TrainingOutcome outcome =
+      train_controller(*model, data, config, flags.options, callbacks, stop);
   progress.finish();
   if (!outcome.finished) throw Cancelled();
-  note("trained for {} updates; the controller is in {}", outcome.updates, flags.options.out.string());
+  note("trained for {} updates; the controller is in {}", outcome.updates,
+       flags.options.out.string());
 }
 
 }  // namespace
@@ -100,25 +104,29 @@ void add_train_command(CLI::App& app) {
       ->type_name("YAML");
   add_model_flags(*command, flags->model);
   flags->seed = command->get_option("--seed");
-  command->add_option("--data", flags->data, "Text to train on: .txt, .jsonl, .raw, also .gz or .zst")
+  command
+      ->add_option("--data", flags->data, "Text to train on: .txt, .jsonl, .raw, also .gz or .zst")
       ->required()
       ->type_name("FILE");
   command->add_option("-o,--out", flags->options.out, "Directory that becomes the controller")
       ->required()
       ->type_name("DIR");
-  command->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
+  command
+      ->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
       ->check(CLI::PositiveNumber);
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
       ->check(CLI::PositiveNumber);
-  command->add_option("--set", flags->overrides,
-                      "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
+  command
+      ->add_option("--set", flags->overrides,
+                   "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--cache", flags->cache, "Where tokenised text is kept (default: OUT/cache)")
       ->type_name("DIR");
   CLI::Option* resume =
       command->add_flag("--resume", flags->options.resume, "Go on from the checkpoint in OUT");
-  command->add_flag("--overwrite", flags->options.overwrite, "Replace a run that OUT holds")->excludes(resume);
+  command->add_flag("--overwrite", flags->options.overwrite, "Replace a run that OUT holds")
+      ->excludes(resume);
   command->callback([flags] { run_train(*flags); });
 }
 

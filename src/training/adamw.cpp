@@ -21,9 +21,11 @@ double AdamW::step(TorchNetwork& network) {
   }
   const double norm = std::sqrt(squares);
   if (!std::isfinite(norm)) {
-    fail("training: the policy's gradient is not finite at update {}; lower the learning rate or look for "
-         "infinite rewards in the log",
-         steps_ + 1);
+    fail(
+        "training: the policy's gradient is not finite at update {}; lower the learning rate or "
+        "look for "
+        "infinite rewards in the log",
+        steps_ + 1);
   }
   // PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
   const float clip = static_cast<float>(std::min(1.0, options_.max_gradient_norm / (norm + 1e-6)));
@@ -34,7 +36,8 @@ double AdamW::step(TorchNetwork& network) {
   const float decay = static_cast<float>(1.0 - options_.learning_rate * options_.weight_decay);
   const float step_size = static_cast<float>(options_.learning_rate / correction1);
   const float root = static_cast<float>(std::sqrt(correction2));
-  const float beta1 = static_cast<float>(options_.beta1), beta2 = static_cast<float>(options_.beta2);
+  const float beta1 = static_cast<float>(options_.beta1),
+              beta2 = static_cast<float>(options_.beta2);
   const float rest1 = static_cast<float>(1.0 - options_.beta1);
   const float rest2 = static_cast<float>(1.0 - options_.beta2);
   const float epsilon = static_cast<float>(options_.epsilon);

@@ -22,8 +22,8 @@ class AdamW {
  public:
   AdamW(const TorchNetwork& network, const AdamWOptions& options);
 
-  // Clips the accumulated gradients to the norm, makes one step and zeroes them. Returns the norm before
-  // clipping. Throws Error, with nothing changed, when it is not finite.
+  // Clips the accumulated gradients to the norm, makes one step and zeroes them. Returns the norm
+  // before clipping. Throws Error, with nothing changed, when it is not finite.
   double step(TorchNetwork& network);
 
   int64_t steps() const { return steps_; }

@@ -57,34 +57,37 @@ Moments batch_moments(std::span<const Schedule> schedules, bool all_steps) {
 
 std::vector<float> returns_to_go(std::span<const float> rewards, const AdvantageOptions& options) {
   std::vector<float> out(rewards.begin(), rewards.end());
-  const bool immediate = options.returns == AdvantageOptions::Returns::none || options.gamma == 0.0 ||
-                         (options.reference && options.gamma == 1.0);
+  const bool immediate = options.returns == AdvantageOptions::Returns::none ||
+                         options.gamma == 0.0 || (options.reference && options.gamma == 1.0);
   if (immediate) return out;
   const float gamma = static_cast<float>(options.gamma);
   for (size_t t = out.size(); t-- > 1;) {
     const float later = gamma * out[t];
-    out[t - 1] =
-        options.returns == AdvantageOptions::Returns::sum ? out[t - 1] + later : std::max(out[t - 1], later);
+    out[t - 1] = options.returns == AdvantageOptions::Returns::sum ? out[t - 1] + later
+                                                                   : std::max(out[t - 1], later);
   }
   return out;
 }
 
-float budget_penalty(const Budget& realised, const Budget& requested, const PenaltyOptions& options) {
+float budget_penalty(const Budget& realised, const Budget& requested,
+                     const PenaltyOptions& options) {
   const float tolerance = static_cast<float>(options.tolerance);
-  return static_cast<float>(options.kappa) * hinge_squared(realised.kappa - requested.kappa, tolerance) +
+  return static_cast<float>(options.kappa) *
+             hinge_squared(realised.kappa - requested.kappa, tolerance) +
          static_cast<float>(options.rho) * hinge_squared(realised.rho - requested.rho, tolerance) +
          static_cast<float>(options.eta) * hinge_squared(realised.eta - requested.eta, tolerance);
 }
 
-double assign_advantages(std::span<Schedule> schedules, int group_size, const AdvantageOptions& options) {
+double assign_advantages(std::span<Schedule> schedules, int group_size,
+                         const AdvantageOptions& options) {
   if (schedules.empty()) return 0.0;
   if (group_size < 1 || schedules.size() % static_cast<size_t>(group_size) != 0) {
     fail("advantages: {} schedules cannot be cut into groups of {}", schedules.size(), group_size);
   }
   for (Schedule& s : schedules) {
     if (s.rewards.size() != schedules[0].rewards.size() || s.effective.size() != s.rewards.size()) {
-      fail("advantages: schedules of different lengths ({} and {} steps)", schedules[0].rewards.size(),
-           s.rewards.size());
+      fail("advantages: schedules of different lengths ({} and {} steps)",
+           schedules[0].rewards.size(), s.rewards.size());
     }
     s.returns = returns_to_go(s.rewards, options);
     if (options.level == AdvantageOptions::Level::outcome) {

@@ -1,4 +1,5 @@
-// From rewards to advantages: plain float32 arithmetic (paper, "GRPO with per-sequence budget sampling").
+// From rewards to advantages: plain float32 arithmetic (paper, "GRPO with per-sequence budget
+// sampling").
 #pragma once
 
 #include <span>
@@ -34,8 +35,8 @@ struct AdvantageOptions {
   bool whiten = true;
   PenaltyOptions penalty;
 
-  // As the authors' code does it: γ = 1 leaves r_t as γ = 0 does, and whitening's mean and deviation are
-  // over all steps, not the effective ones only.
+  // As the authors' code does it: γ = 1 leaves r_t as γ = 0 does, and whitening's mean and
+  // deviation are over all steps, not the effective ones only.
   bool reference = false;
 };
 
@@ -43,11 +44,14 @@ struct AdvantageOptions {
 std::vector<float> returns_to_go(std::span<const float> rewards, const AdvantageOptions& options);
 
 // C = Σ_axis α·max(0, |realised - requested| - τ)² (paper, equation "compute cost").
-float budget_penalty(const Budget& realised, const Budget& requested, const PenaltyOptions& options);
+float budget_penalty(const Budget& realised, const Budget& requested,
+                     const PenaltyOptions& options);
 
-// Fills returns, penalty and advantages of the schedules of one loader batch: groups of `group_size`
-// neighbours that share an input. Returns the deviation of the advantages before whitening. Throws Error
-// when the number of schedules is not a multiple of the group or when schedules differ in length.
-double assign_advantages(std::span<Schedule> schedules, int group_size, const AdvantageOptions& options);
+// Fills returns, penalty and advantages of the schedules of one loader batch: groups of
+// `group_size` neighbours that share an input. Returns the deviation of the advantages before
+// whitening. Throws Error when the number of schedules is not a multiple of the group or when
+// schedules differ in length.
+double assign_advantages(std::span<Schedule> schedules, int group_size,
+                         const AdvantageOptions& options);
 
 }  // namespace sol

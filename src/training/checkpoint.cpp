@@ -29,14 +29,17 @@ void require_same(const std::string& where, const Json& saved, const Json& curre
   const auto shown = [&](const Json& document) {
     return document.contains(pointer) ? document.at(pointer).dump() : std::string("absent");
   };
-  fail("{}: belongs to another run: {} was {} and is now {}; resume with the same configuration, model and "
-       "data, or train into another directory",
-       where, field.substr(1), shown(saved), shown(current));
+  fail(
+      "{}: belongs to another run: {} was {} and is now {}; resume with the same configuration, "
+      "model and "
+      "data, or train into another directory",
+      where, field.substr(1), shown(saved), shown(current));
 }
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& path, const TrainingState& state, const Json& identity) {
+void save_checkpoint(const std::filesystem::path& path, const TrainingState& state,
+                     const Json& identity) {
   std::vector<TensorToWrite> tensors;
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape,
                        const std::vector<float>& values) {
@@ -59,7 +62,8 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Json& ide
   const TensorStore store = TensorStore::open_file(path);
   const std::string where = path.string();
   const auto text = store.metadata().find("state");
-  if (text == store.metadata().end()) fail("{}: not a training checkpoint: no \"state\" in its metadata", where);
+  if (text == store.metadata().end())
+    fail("{}: not a training checkpoint: no \"state\" in its metadata", where);
   const Json document = parse_json(text->second, where);
   const int version = json_get<int>(document, "format_version", where);
   if (version != format_version) {

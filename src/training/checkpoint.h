@@ -1,6 +1,7 @@
-// Everything a resumed run needs, in one file: OUT/checkpoint/state.safetensors. Tensors hold the policy,
-// AdamW's moments and the accumulated gradients; the metadata's "state" is JSON with the counters and the
-// run's identity. Random state is the counters themselves: every draw is keyed by them (base/random.h).
+// Everything a resumed run needs, in one file: OUT/checkpoint/state.safetensors. Tensors hold the
+// policy, AdamW's moments and the accumulated gradients; the metadata's "state" is JSON with the
+// counters and the run's identity. Random state is the counters themselves: every draw is keyed by
+// them (base/random.h).
 #pragma once
 
 #include <filesystem>
@@ -14,22 +15,23 @@
 namespace sol {
 
 struct TrainingState {
-  int64_t collections = 0;  // finished
-  int64_t position = 0;     // inputs read by them
-  int64_t minibatches = 0;  // in the accumulated gradients
-  int64_t updates = 0;      // AdamW steps
-  double seconds = 0;       // spent so far, all runs together
+  int64_t collections = 0;        // finished
+  int64_t position = 0;           // inputs read by them
+  int64_t minibatches = 0;        // in the accumulated gradients
+  int64_t updates = 0;            // AdamW steps
+  double seconds = 0;             // spent so far, all runs together
   Json metrics = Json::object();  // of the last collection
   Parameters parameters, gradients;
   std::map<std::string, AdamW::Moments> moments;
 };
 
-// Replaces the file atomically: an older checkpoint stays valid until the new one is complete. Throws Error
-// when it cannot be written; the old one is intact then.
-void save_checkpoint(const std::filesystem::path& path, const TrainingState& state, const Json& identity);
+// Replaces the file atomically: an older checkpoint stays valid until the new one is complete.
+// Throws Error when it cannot be written; the old one is intact then.
+void save_checkpoint(const std::filesystem::path& path, const TrainingState& state,
+                     const Json& identity);
 
-// Throws Error naming the file when it is malformed, of another format version or belongs to another run:
-// `identity` must agree, and the message names the first difference.
+// Throws Error naming the file when it is malformed, of another format version or belongs to
+// another run: `identity` must agree, and the message names the first difference.
 TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity);
 
 }  // namespace sol

@@ -195,10 +195,14 @@ void apply_override(YAML::Node root, const std::string& key, const std::string& 
 
 }  // namespace
 
-int TrainingConfig::minibatch_schedules() const { return std::max(1, minibatch / horizon); }
+int TrainingConfig::minibatch_schedules() const {
+  return std::max(1, minibatch / horizon);
+}
 
 void TrainingConfig::validate() const {
-  const auto positive = [](const char* field, double value) { check(value > 0, field, value, "positive"); };
+  const auto positive = [](const char* field, double value) {
+    check(value > 0, field, value, "positive");
+  };
   const auto not_negative = [](const char* field, double value) {
     check(value >= 0, field, value, "zero or more");
   };
@@ -214,16 +218,19 @@ void TrainingConfig::validate() const {
   not_negative("quest.window", sequence.window);
   positive("rollout.context", context);
   positive("rollout.horizon", horizon);
-  check(schedules >= 2, "rollout.schedules", schedules, "at least 2: schedules are compared with each other");
+  check(schedules >= 2, "rollout.schedules", schedules,
+        "at least 2: schedules are compared with each other");
   positive("rollout.batch", batch);
   positive("rollout.temperature", loss.temperature);
   positive("policy.d_model", policy.d_model);
   positive("policy.heads", policy.heads);
-  check(policy.d_model % policy.heads == 0, "policy.heads", policy.heads, "a divisor of policy.d_model");
+  check(policy.d_model % policy.heads == 0, "policy.heads", policy.heads,
+        "a divisor of policy.d_model");
   positive("policy.layers", policy.layers);
   positive("policy.mlp_ratio", policy.mlp_ratio);
   positive("policy.action_dim", policy.action_dim);
-  check(policy.max_length >= horizon, "policy.max_length", policy.max_length, "at least rollout.horizon");
+  check(policy.max_length >= horizon, "policy.max_length", policy.max_length,
+        "at least rollout.horizon");
   check(advantage.gamma >= 0 && advantage.gamma <= 1, "reward.gamma", advantage.gamma, "in [0, 1]");
   not_negative("reward.task_kl", task_kl);
   positive("optimisation.updates", updates);
@@ -237,7 +244,8 @@ void TrainingConfig::validate() const {
   positive("optimisation.target_steps", target_steps);
   positive("checkpoint.updates", checkpoint_updates);
   positive("checkpoint.minutes", checkpoint_minutes);
-  check(space.size() >= 2, "actions", space.size(), "at least two actions: there is nothing to choose");
+  check(space.size() >= 2, "actions", space.size(),
+        "at least two actions: there is nothing to choose");
 }
 
 Json TrainingConfig::to_json() const {
@@ -246,7 +254,9 @@ Json TrainingConfig::to_json() const {
       {"model", model},
       {"seed", seed},
       {"actions",
-       {{"keep", space.kappa()}, {"prune", space.prune_notation()}, {"quant", space.quant_notation()}}},
+       {{"keep", space.kappa()},
+        {"prune", space.prune_notation()},
+        {"quant", space.quant_notation()}}},
       {"budgets",
        {{"keep", budget_json(kappa)}, {"prune", budget_json(rho)}, {"quant", budget_json(eta)}}},
       {"penalty",
@@ -290,8 +300,9 @@ Json TrainingConfig::to_json() const {
   };
 }
 
-TrainingConfig load_training_config(const std::filesystem::path& path,
-                                    const std::vector<std::pair<std::string, std::string>>& overrides) {
+TrainingConfig load_training_config(
+    const std::filesystem::path& path,
+    const std::vector<std::pair<std::string, std::string>>& overrides) {
   std::string text = read_file(path);
   std::string where = path.string();
   if (!overrides.empty()) {

@@ -33,10 +33,10 @@ struct TrainingConfig {
   BudgetSource kappa, rho, eta;
 
   int context = 1024;
-  int horizon = 16;        // T
-  int schedules = 16;      // K
-  int batch = 8;           // inputs decoded together, and whitened together
-  double task_kl = 0.0;    // weight of KL(dense ‖ executed) in the reward, beside log p(y)
+  int horizon = 16;      // T
+  int schedules = 16;    // K
+  int batch = 8;         // inputs decoded together, and whitened together
+  double task_kl = 0.0;  // weight of KL(dense ‖ executed) in the reward, beside log p(y)
 
   PolicyNetworkShape policy;  // hidden_size and actions are filled in by for_model
   AdvantageOptions advantage;
@@ -58,13 +58,15 @@ struct TrainingConfig {
   // Throws Error naming the field for values out of range or contradicting each other.
   void validate() const;
 
-  // Everything that decides the result of training, for checkpoints and for the controller's record.
+  // Everything that decides the result of training, for checkpoints and for the controller's
+  // record.
   Json to_json() const;
 };
 
-// `overrides`: dotted keys and YAML values, {"rollout.batch", "4"}. Throws Error naming file, line and key
-// for anything unknown, missing, of another type or out of range.
-TrainingConfig load_training_config(const std::filesystem::path& path,
-                                    const std::vector<std::pair<std::string, std::string>>& overrides = {});
+// `overrides`: dotted keys and YAML values, {"rollout.batch", "4"}. Throws Error naming file, line
+// and key for anything unknown, missing, of another type or out of range.
+TrainingConfig load_training_config(
+    const std::filesystem::path& path,
+    const std::vector<std::pair<std::string, std::string>>& overrides = {});
 
 }  // namespace sol

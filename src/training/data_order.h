@@ -1,5 +1,6 @@
-// In which order training visits the blocks: each epoch is its own counter-based shuffle, so the block at
-// a position is a function of (seed, position, number of blocks) and a resumed run needs the position only.
+// In which order training visits the blocks: each epoch is its own counter-based shuffle, so the
+// block at a position is a function of (seed, position, number of blocks) and a resumed run needs
+// the position only.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,8 @@ Parameters initial_parameters(const PolicyNetworkShape& shape, uint64_t seed) {
       // A bias has the fan-in of the weight beside it.
       const std::string weight = bias ? name.substr(0, name.size() - 4) + "weight" : name;
       const double bound = 1.0 / std::sqrt(static_cast<double>(shapes.at(weight)[1]));
-      for (float& v : parameter.values) v = static_cast<float>((2.0 * random.uniform_double() - 1.0) * bound);
+      for (float& v : parameter.values)
+        v = static_cast<float>((2.0 * random.uniform_double() - 1.0) * bound);
     }
     out.emplace(name, std::move(parameter));
   }

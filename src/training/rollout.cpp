@@ -54,8 +54,8 @@ struct Prefixes {
   std::vector<std::vector<float>> hidden;  // of the last prefix token
 };
 
-Prefixes prefill(FrozenModel& model, const TrainingConfig& config, std::span<const RolloutInput> inputs,
-                 std::stop_token stop) {
+Prefixes prefill(FrozenModel& model, const TrainingConfig& config,
+                 std::span<const RolloutInput> inputs, std::stop_token stop) {
   Prefixes out;
   std::vector<ExtendItem> items(inputs.size());
   out.hidden.resize(inputs.size());
@@ -98,7 +98,8 @@ std::vector<std::vector<float>> dense_distributions(FrozenModel& model, const Pr
 }
 
 Controlled start(const Policy& policy, const TrainingConfig& config, const RolloutInput& input,
-                 std::unique_ptr<Sequence> sequence, uint32_t rollout, const std::vector<float>& hidden) {
+                 std::unique_ptr<Sequence> sequence, uint32_t rollout,
+                 const std::vector<float>& hidden) {
   const EpisodeOptions options{config.horizon, config.sequence.sinks, config.sequence.window};
   const EpisodeId id{.sequence = input.position, .episode = 0, .rollout = rollout, .single = false};
   return {.sequence = std::move(sequence),
@@ -112,7 +113,8 @@ Controlled start(const Policy& policy, const TrainingConfig& config, const Rollo
 
 void append(Schedule& schedule, const StepRecord& record, float log_likelihood, float reward) {
   schedule.hidden.insert(schedule.hidden.end(), record.hidden.begin(), record.hidden.end());
-  schedule.embedding.insert(schedule.embedding.end(), record.embedding.begin(), record.embedding.end());
+  schedule.embedding.insert(schedule.embedding.end(), record.embedding.begin(),
+                            record.embedding.end());
   schedule.features.push_back(record.features);
   schedule.previous_actions.push_back(record.previous_action);
   schedule.actions.push_back(record.action);
@@ -133,10 +135,11 @@ Budget draw_budget(const TrainingConfig& config, uint64_t position) {
   return config.space.clamp_off_axes(budget);
 }
 
-std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy, const TrainingConfig& config,
-                               std::span<const RolloutInput> inputs, RolloutTimes* times,
-                               std::stop_token stop) {
-  const size_t steps = static_cast<size_t>(config.horizon), group = static_cast<size_t>(config.schedules);
+std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
+                               const TrainingConfig& config, std::span<const RolloutInput> inputs,
+                               RolloutTimes* times, std::stop_token stop) {
+  const size_t steps = static_cast<size_t>(config.horizon),
+               group = static_cast<size_t>(config.schedules);
   const size_t context = static_cast<size_t>(config.context);
   for (const RolloutInput& input : inputs) {
     if (input.ids.size() != static_cast<size_t>(config.block_length())) {

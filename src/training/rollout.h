@@ -1,6 +1,6 @@
 // Sampled schedules of a batch of inputs on the frozen model (paper, "GRPO with per-sequence budget
-// sampling"): a dense prefix per input, shared by its K schedules; T teacher-forced steps of all of them
-// together.
+// sampling"): a dense prefix per input, shared by its K schedules; T teacher-forced steps of all of
+// them together.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,15 @@ struct RolloutTimes {
   double prefill = 0, policy = 0, model = 0;  // seconds
 };
 
-// The budget of the input at `position`, drawn by (seed, position); an axis that is off gets its level.
+// The budget of the input at `position`, drawn by (seed, position); an axis that is off gets its
+// level.
 Budget draw_budget(const TrainingConfig& config, uint64_t position);
 
-// K schedules of every input, neighbours in the result, with rewards but without advantages. Throws Error
-// for an input of the wrong length and whatever the model throws; Cancelled when `stop` was requested.
-std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy, const TrainingConfig& config,
-                               std::span<const RolloutInput> inputs, RolloutTimes* times = nullptr,
-                               std::stop_token stop = {});
+// K schedules of every input, neighbours in the result, with rewards but without advantages. Throws
+// Error for an input of the wrong length and whatever the model throws; Cancelled when `stop` was
+// requested.
+std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
+                               const TrainingConfig& config, std::span<const RolloutInput> inputs,
+                               RolloutTimes* times = nullptr, std::stop_token stop = {});
 
 }  // namespace sol

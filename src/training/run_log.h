@@ -12,7 +12,8 @@ class RunLog {
  public:
   explicit RunLog(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the rest.
+  // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the
+  // rest.
   void begin(int64_t lines);
   // Throws Error naming the file when it cannot be written.
   void append(const Json& line);

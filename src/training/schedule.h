@@ -21,8 +21,8 @@ struct Schedule {
   Budget budget;                      // requested
   Budget realised;                    // averages over effective steps
 
-  // Of the chosen actions at the rollout's temperature, by the inference network that chose them and by
-  // the training network before the update; 0 on steps that are not effective.
+  // Of the chosen actions at the rollout's temperature, by the inference network that chose them
+  // and by the training network before the update; 0 on steps that are not effective.
   std::vector<float> inference_log_probs, old_log_probs;
 
   // Filled by assign_advantages.

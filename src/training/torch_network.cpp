@@ -39,7 +39,8 @@ Batch make_batch(std::span<const Schedule* const> schedules, const PolicyNetwork
   const int64_t steps = schedules[0]->steps();
   const int64_t d = shape.hidden_size;
   if (steps < 1 || steps > shape.max_length) {
-    fail("policy network: schedules of {} steps, but its positions end at {}", steps, shape.max_length);
+    fail("policy network: schedules of {} steps, but its positions end at {}", steps,
+         shape.max_length);
   }
   Batch batch{at::empty({n, steps, d}, at::kFloat), at::empty({n, steps, d}, at::kFloat),
               at::empty({n, steps, feature_count}, at::kFloat), at::empty({n, steps}, at::kLong),
@@ -52,16 +53,18 @@ Batch make_batch(std::span<const Schedule* const> schedules, const PolicyNetwork
         s.previous_actions.size() != static_cast<size_t>(steps)) {
       fail("policy network: schedule {} of the batch is not {} steps of width {}", i, steps, d);
     }
-    std::memcpy(batch.hidden.data_ptr<float>() + i * steps * d, s.hidden.data(), row * sizeof(float));
-    std::memcpy(batch.embedding.data_ptr<float>() + i * steps * d, s.embedding.data(), row * sizeof(float));
+    std::memcpy(batch.hidden.data_ptr<float>() + i * steps * d, s.hidden.data(),
+                row * sizeof(float));
+    std::memcpy(batch.embedding.data_ptr<float>() + i * steps * d, s.embedding.data(),
+                row * sizeof(float));
     for (int64_t t = 0; t < steps; ++t) {
       const size_t u = static_cast<size_t>(t);
-      std::memcpy(batch.features.data_ptr<float>() + (i * steps + t) * feature_count, s.features[u].data(),
-                  sizeof(Features));
+      std::memcpy(batch.features.data_ptr<float>() + (i * steps + t) * feature_count,
+                  s.features[u].data(), sizeof(Features));
       const int previous = s.previous_actions[u], action = s.actions[u];
       if (previous < -1 || previous >= shape.actions || action < 0 || action >= shape.actions) {
-        fail("policy network: action {} after {} at step {}, but there are {} actions", action, previous,
-             t + 1, shape.actions);
+        fail("policy network: action {} after {} at step {}, but there are {} actions", action,
+             previous, t + 1, shape.actions);
       }
       batch.previous.data_ptr<int64_t>()[i * steps + t] = previous < 0 ? shape.actions : previous;
       batch.actions.data_ptr<int64_t>()[i * steps + t] = action;
@@ -98,11 +101,13 @@ struct TorchNetwork::Impl {
     const auto project = [&](const char* which) {
       return at::linear(x, p(name + which)).view({n, steps, heads, dim}).transpose(1, 2);
     };
-    const Tensor q = project(".q_proj.weight"), k = project(".k_proj.weight"), v = project(".v_proj.weight");
+    const Tensor q = project(".q_proj.weight"), k = project(".k_proj.weight"),
+                 v = project(".v_proj.weight");
     const Tensor later = at::ones({steps, steps}, at::kBool).triu(1);
     const Tensor scores = (at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(dim)))
                               .masked_fill(later, -std::numeric_limits<double>::infinity());
-    const Tensor mixed = at::matmul(at::softmax(scores, -1), v).transpose(1, 2).reshape({n, steps, width});
+    const Tensor mixed =
+        at::matmul(at::softmax(scores, -1), v).transpose(1, 2).reshape({n, steps, width});
     return at::linear(mixed, p(name + ".o_proj.weight"));
   }
 
@@ -117,7 +122,8 @@ struct TorchNetwork::Impl {
     for (int layer = 0; layer < shape.layers; ++layer) {
       const std::string block = "blocks." + std::to_string(layer);
       x = x + attention(layer_norm(x, block + ".ln1"), block + ".attn");
-      x = x + linear(at::gelu(linear(layer_norm(x, block + ".ln2"), block + ".ff.0")), block + ".ff.2");
+      x = x +
+          linear(at::gelu(linear(layer_norm(x, block + ".ln2"), block + ".ff.0")), block + ".ff.2");
     }
     const Tensor budget = batch.features.slice(-1, 2, 5);
     return linear(layer_norm(x, "ln_f"), "pi") +
@@ -129,7 +135,9 @@ struct TorchNetwork::Impl {
   }
 };
 
-void set_torch_threads(int n) { at::set_num_threads(n); }
+void set_torch_threads(int n) {
+  at::set_num_threads(n);
+}
 
 TorchNetwork::TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters)
     : shape_(shape), impl_(std::make_unique<Impl>()) {
@@ -138,7 +146,8 @@ TorchNetwork::TorchNetwork(const PolicyNetworkShape& shape, const Parameters& pa
   for (const auto& [name, expected] : shapes) {
     const auto found = parameters.find(name);
     if (found == parameters.end()) fail("policy network: the parameter {} is missing", name);
-    if (found->second.shape != expected) fail("policy network: the parameter {} is misshapen", name);
+    if (found->second.shape != expected)
+      fail("policy network: the parameter {} is misshapen", name);
     Tensor tensor = at::empty(expected, at::kFloat);
     if (found->second.values.size() != static_cast<size_t>(tensor.numel())) {
       fail("policy network: the parameter {} has {} values instead of {}", name,
@@ -163,7 +172,9 @@ TorchNetwork::~TorchNetwork() = default;
 TorchNetwork::TorchNetwork(TorchNetwork&&) noexcept = default;
 TorchNetwork& TorchNetwork::operator=(TorchNetwork&&) noexcept = default;
 
-const std::vector<std::string>& TorchNetwork::names() const { return impl_->names; }
+const std::vector<std::string>& TorchNetwork::names() const {
+  return impl_->names;
+}
 
 std::span<float> TorchNetwork::values(const std::string& name) {
   const Tensor& t = impl_->p(name);
@@ -206,13 +217,15 @@ LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
                                    const LossOptions& options, double divisor) {
   const Batch batch = make_batch(schedules, shape_);
   const int64_t n = batch.actions.size(0), steps = batch.actions.size(1);
-  const Tensor old = at::empty({n, steps}, at::kFloat), advantages = at::empty({n, steps}, at::kFloat);
+  const Tensor old = at::empty({n, steps}, at::kFloat),
+               advantages = at::empty({n, steps}, at::kFloat);
   const Tensor effective = at::empty({n, steps}, at::kFloat);
   LossTerms terms;
   for (int64_t i = 0; i < n; ++i) {
     const Schedule& s = *schedules[static_cast<size_t>(i)];
     const size_t count = static_cast<size_t>(steps);
-    if (s.old_log_probs.size() != count || s.advantages.size() != count || s.effective.size() != count) {
+    if (s.old_log_probs.size() != count || s.advantages.size() != count ||
+        s.effective.size() != count) {
       fail("policy loss: schedule {} lacks old log-probabilities, advantages or flags", i);
     }
     for (int64_t t = 0; t < steps; ++t) {

@@ -1,5 +1,6 @@
-// The policy network as LibTorch trains it: the same parameters and arithmetic as policy/network.h, over
-// whole schedules at once. The only file that includes LibTorch's headers is torch_network.cpp.
+// The policy network as LibTorch trains it: the same parameters and arithmetic as policy/network.h,
+// over whole schedules at once. The only file that includes LibTorch's headers is
+// torch_network.cpp.
 #pragma once
 
 #include <memory>
@@ -47,12 +48,14 @@ class TorchNetwork {
   void zero_gradients();
 
   // All schedules must have one length T, at most max_length. No gradients are kept.
-  std::vector<float> logits(std::span<const Schedule* const> schedules) const;     // [N][T][A], undivided
+  std::vector<float> logits(
+      std::span<const Schedule* const> schedules) const;  // [N][T][A], undivided
   std::vector<float> log_probs(std::span<const Schedule* const> schedules,
                                double temperature) const;  // [N][T], of the schedules' actions
 
-  // Adds the gradient of loss / divisor of one minibatch (DESIGN, "Group-relative update"), which reads
-  // the schedules' old_log_probs and advantages. A minibatch without an effective step adds nothing.
+  // Adds the gradient of loss / divisor of one minibatch (DESIGN, "Group-relative update"), which
+  // reads the schedules' old_log_probs and advantages. A minibatch without an effective step adds
+  // nothing.
   LossTerms accumulate(std::span<const Schedule* const> schedules, const LossOptions& options,
                        double divisor);
 

@@ -44,7 +44,8 @@ std::string data_identity(const BlockDataset& data) {
 }
 
 // What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
-Json run_identity(const FrozenModel& model, const BlockDataset& data, const TrainingConfig& config) {
+Json run_identity(const FrozenModel& model, const BlockDataset& data,
+                  const TrainingConfig& config) {
   Json settings = config.to_json();
   settings.erase("name");
   settings.erase("model");
@@ -94,7 +95,8 @@ class Trainer {
     }
     checkpoint();
     if (counters_.minibatches > 0) {
-      optimiser_.step(network_);  // the remainder; not in the checkpoint, so that a run can be prolonged
+      optimiser_.step(
+          network_);  // the remainder; not in the checkpoint, so that a run can be prolonged
       counters_.minibatches = 0;
       ++counters_.updates;
     }
@@ -129,10 +131,13 @@ class Trainer {
       note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
       return;
     }
-    if (!options_.resume && !options_.overwrite && (have_checkpoint || fs::exists(options_.out / "controller.json"))) {
-      fail("{}: holds a training run already; go on with --resume, replace it with --overwrite, or choose "
-           "another directory",
-           options_.out.string());
+    if (!options_.resume && !options_.overwrite &&
+        (have_checkpoint || fs::exists(options_.out / "controller.json"))) {
+      fail(
+          "{}: holds a training run already; go on with --resume, replace it with --overwrite, or "
+          "choose "
+          "another directory",
+          options_.out.string());
     }
     if (options_.resume) note("no checkpoint yet: starting from the beginning");
     ensure_writable_directory(options_.out / "checkpoint");
@@ -146,7 +151,8 @@ class Trainer {
     for (const std::string& name : network_.names()) {
       const std::vector<float>& saved = state.gradients.at(name).values;
       const std::span<float> gradient = network_.gradient(name);
-      if (saved.size() != gradient.size()) fail("{}: the gradient of {} is misshapen", checkpoint_path().string(), name);
+      if (saved.size() != gradient.size())
+        fail("{}: the gradient of {} is misshapen", checkpoint_path().string(), name);
       std::copy(saved.begin(), saved.end(), gradient.begin());
     }
     optimiser_.restore(state.updates, std::move(state.moments));
@@ -154,6 +160,8 @@ class Trainer {
     collections_ = state.collections;
     position_ = state.position;
     earlier_seconds_ = state.seconds;
+    gradient_norm_ =
+        json_get_or<double>(state.metrics, "gradient_norm", 0.0, checkpoint_path().string());
     checkpointed_collections_ = collections_;
     log_.begin(collections_);
   }
@@ -196,26 +204,29 @@ class Trainer {
     settings.rho = config_.rho.range;
     settings.eta = config_.eta.range;
     settings.model_fingerprint = model_.fingerprint();
-    settings.training_json = Json{{"config", config_.to_json()},
-                                  {"updates", counters_.updates},
-                                  {"collections", collections_},
-                                  {"inputs", position_},
-                                  {"blocks", data_.size()},
-                                  {"seconds", earlier_seconds_ + seconds_since(start_)},
-                                  {"last_collection", to_json(metrics_)},
-                                  {"version", build_version()},
-                                  {"commit", build_commit()},
-                                  {"isa", std::string(to_string(current_isa()))},
-                                  {"cpu", cpu_description()},
-                                  {"threads", thread_count()},
-                                  {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}}
-                                 .dump();
-    return Controller(config_.space, settings, std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
+    settings.training_json =
+        Json{{"config", config_.to_json()},
+             {"updates", counters_.updates},
+             {"collections", collections_},
+             {"inputs", position_},
+             {"blocks", data_.size()},
+             {"seconds", earlier_seconds_ + seconds_since(start_)},
+             {"last_collection", to_json(metrics_)},
+             {"version", build_version()},
+             {"commit", build_commit()},
+             {"isa", std::string(to_string(current_isa()))},
+             {"cpu", cpu_description()},
+             {"threads", thread_count()},
+             {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}}
+            .dump();
+    return Controller(config_.space, settings,
+                      std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
   }
 
   Collection collect(std::stop_token stop) {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
-    const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed);
+    const auto policy =
+        make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed);
     Collection out;
     int64_t steps = 0;
     while (steps < config_.target_steps) {
@@ -227,12 +238,14 @@ class Trainer {
                           .position = static_cast<uint64_t>(position),
                           .budget = draw_budget(config_, static_cast<uint64_t>(position))});
       }
-      std::vector<Schedule> schedules = roll_out(model_, *policy, config_, inputs, &out.times, stop);
+      std::vector<Schedule> schedules =
+          roll_out(model_, *policy, config_, inputs, &out.times, stop);
       out.advantage_deviation = assign_advantages(schedules, config_.schedules, config_.advantage);
       steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
       std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
       if (callbacks_.on_batch) {
-        callbacks_.on_batch({counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
+        callbacks_.on_batch(
+            {counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
       }
     }
     return out;
@@ -297,10 +310,13 @@ class Trainer {
     m.seconds_prefill = collected.times.prefill;
     m.seconds_rollout = collected.times.model;
     m.seconds_policy = collected.times.policy;
-    const auto rate = [](double tokens, double seconds) { return seconds > 0 ? tokens / seconds : 0.0; };
+    const auto rate = [](double tokens, double seconds) {
+      return seconds > 0 ? tokens / seconds : 0.0;
+    };
     m.prefill_tokens_per_second =
         rate(static_cast<double>(collected.inputs) * config_.context, m.seconds_prefill);
-    m.decode_tokens_per_second = rate(static_cast<double>(m.steps), m.seconds_rollout + m.seconds_policy);
+    m.decode_tokens_per_second =
+        rate(static_cast<double>(m.steps), m.seconds_rollout + m.seconds_policy);
     return m;
   }
 
@@ -310,7 +326,8 @@ class Trainer {
     if (minibatches_done_ > 0) {
       const int64_t remaining =
           (config_.updates - counters_.updates) * config_.grad_accum - counters_.minibatches;
-      left = elapsed / static_cast<double>(minibatches_done_) * static_cast<double>(std::max<int64_t>(0, remaining));
+      left = elapsed / static_cast<double>(minibatches_done_) *
+             static_cast<double>(std::max<int64_t>(0, remaining));
     }
     if (options_.minutes > 0) {
       const double until = std::max(0.0, options_.minutes * 60 - elapsed);
@@ -342,18 +359,20 @@ class Trainer {
 
 }  // namespace
 
-TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
-                                 const TrainerOptions& options, const TrainingCallbacks& callbacks,
-                                 std::stop_token stop) {
+TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
+                                 const TrainingConfig& config, const TrainerOptions& options,
+                                 const TrainingCallbacks& callbacks, std::stop_token stop) {
   config.validate();
   if (data.block_length() != config.block_length()) {
-    fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed", data.block_length(),
-         config.block_length());
+    fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed",
+         data.block_length(), config.block_length());
   }
   const int positions = model.config().max_position_embeddings;
   if (config.context + config.horizon > positions) {
-    fail("rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a shorter context",
-         config.context, config.horizon, positions);
+    fail(
+        "rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a "
+        "shorter context",
+        config.context, config.horizon, positions);
   }
   ensure_writable_directory(options.out);
   return Trainer(model, data, config, options, callbacks).run(stop);

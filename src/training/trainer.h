@@ -1,4 +1,5 @@
-// Training of a controller: collect schedules, update the policy, again (DESIGN, "Group-relative update").
+// Training of a controller: collect schedules, update the policy, again (DESIGN, "Group-relative
+// update").
 #pragma once
 
 #include <filesystem>
@@ -14,10 +15,11 @@
 namespace sol {
 
 struct TrainerOptions {
-  std::filesystem::path out;  // becomes a controller directory; train.jsonl and checkpoint/ lie in it
-  bool resume = false;        // from OUT/checkpoint; a start when there is none
-  bool overwrite = false;     // an OUT that holds a run or a controller already is an error otherwise
-  double minutes = 0;         // > 0: ends after so much time of this call, whatever `updates` says
+  std::filesystem::path
+      out;                 // becomes a controller directory; train.jsonl and checkpoint/ lie in it
+  bool resume = false;     // from OUT/checkpoint; a start when there is none
+  bool overwrite = false;  // an OUT that holds a run or a controller already is an error otherwise
+  double minutes = 0;      // > 0: ends after so much time of this call, whatever `updates` says
 };
 
 // Progress within a collection.
@@ -39,13 +41,14 @@ struct TrainingOutcome {
   CollectionMetrics last;
 };
 
-// Trains until `config.updates` AdamW steps (those before a resumption included), the time limit or a
-// requested stop, which is obeyed within one batch. For one thread count and instruction set, an
-// uninterrupted and a resumed run give the same controller bit for bit. Throws Error for an unwritable
-// directory, data that does not fit the configuration, a checkpoint of another run, a full disk (the old
-// checkpoint stays valid), or training and inference networks that disagree.
-TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
-                                 const TrainerOptions& options, const TrainingCallbacks& callbacks = {},
+// Trains until `config.updates` AdamW steps (those before a resumption included), the time limit or
+// a requested stop, which is obeyed within one batch. For one thread count and instruction set, an
+// uninterrupted and a resumed run give the same controller bit for bit. Throws Error for an
+// unwritable directory, data that does not fit the configuration, a checkpoint of another run, a
+// full disk (the old checkpoint stays valid), or training and inference networks that disagree.
+TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
+                                 const TrainingConfig& config, const TrainerOptions& options,
+                                 const TrainingCallbacks& callbacks = {},
                                  std::stop_token stop = {});
 
 }  // namespace sol

@@ -14,7 +14,8 @@ double assign_old_log_probs(const TorchNetwork& network, std::span<Schedule> sch
   double worst = 0;
   const size_t chunk = static_cast<size_t>(config.minibatch_schedules());
   for (size_t first = 0; first < schedules.size(); first += chunk) {
-    const std::span<Schedule> part = schedules.subspan(first, std::min(chunk, schedules.size() - first));
+    const std::span<Schedule> part =
+        schedules.subspan(first, std::min(chunk, schedules.size() - first));
     std::vector<const Schedule*> pointers;
     for (const Schedule& s : part) pointers.push_back(&s);
     const std::vector<float> all = network.log_probs(pointers, config.loss.temperature);
@@ -25,12 +26,15 @@ double assign_old_log_probs(const TorchNetwork& network, std::span<Schedule> sch
       for (size_t t = 0; t < steps; ++t) {
         if (!s.effective[t]) continue;
         s.old_log_probs[t] = all[i * steps + t];
-        const double difference = std::abs(static_cast<double>(all[i * steps + t]) - s.inference_log_probs[t]);
+        const double difference =
+            std::abs(static_cast<double>(all[i * steps + t]) - s.inference_log_probs[t]);
         // Negated so that a NaN counts as a disagreement.
         if (!(difference <= network_tolerance)) {
-          fail("training and inference networks disagree by {} on the log-probability of action {} at step {}; "
-               "at most {} may come from rounding",
-               difference, s.actions[t], t + 1, network_tolerance);
+          fail(
+              "training and inference networks disagree by {} on the log-probability of action {} "
+              "at step {}; "
+              "at most {} may come from rounding",
+              difference, s.actions[t], t + 1, network_tolerance);
         }
         worst = std::max(worst, difference);
       }
@@ -39,14 +43,16 @@ double assign_old_log_probs(const TorchNetwork& network, std::span<Schedule> sch
   return worst;
 }
 
-UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser, std::span<const Schedule> schedules,
-                            const TrainingConfig& config, int64_t collection, UpdateCounters& counters) {
-  const auto order = shuffled(static_cast<int64_t>(schedules.size()), config.seed, RandomStream::shuffle,
-                              static_cast<uint64_t>(collection));
+UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
+                            std::span<const Schedule> schedules, const TrainingConfig& config,
+                            int64_t collection, UpdateCounters& counters) {
+  const auto order = shuffled(static_cast<int64_t>(schedules.size()), config.seed,
+                              RandomStream::shuffle, static_cast<uint64_t>(collection));
   const size_t chunk = static_cast<size_t>(config.minibatch_schedules());
   UpdateSummary summary;
   double count = 0;
-  for (size_t first = 0; first < order.size() && counters.updates < config.updates; first += chunk) {
+  for (size_t first = 0; first < order.size() && counters.updates < config.updates;
+       first += chunk) {
     std::vector<const Schedule*> minibatch;
     for (size_t i = first; i < std::min(first + chunk, order.size()); ++i) {
       minibatch.push_back(&schedules[static_cast<size_t>(order[i])]);

@@ -14,8 +14,8 @@ namespace sol {
 // Training and inference networks may differ by their order of summation only.
 inline constexpr double network_tolerance = 1e-4;
 
-// Fills old_log_probs with the training network's own log-probabilities. Returns the largest difference
-// to the inference network's; throws Error when it exceeds network_tolerance.
+// Fills old_log_probs with the training network's own log-probabilities. Returns the largest
+// difference to the inference network's; throws Error when it exceeds network_tolerance.
 double assign_old_log_probs(const TorchNetwork& network, std::span<Schedule> schedules,
                             const TrainingConfig& config);
 
@@ -26,13 +26,15 @@ struct UpdateCounters {
 };
 
 struct UpdateSummary {
-  LossTerms mean;  // over minibatches; `steps` is a sum
+  LossTerms mean;            // over minibatches; `steps` is a sum
   double gradient_norm = 0;  // of the last AdamW step, 0 when there was none
 };
 
-// Shuffles whole schedules by (seed, collection), cuts them into minibatches and accumulates gradients; at
-// every grad_accum-th minibatch AdamW steps. Ends early once `config.updates` is reached.
-UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser, std::span<const Schedule> schedules,
-                            const TrainingConfig& config, int64_t collection, UpdateCounters& counters);
+// Shuffles whole schedules by (seed, collection), cuts them into minibatches and accumulates
+// gradients; at every grad_accum-th minibatch AdamW steps. Ends early once `config.updates` is
+// reached.
+UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
+                            std::span<const Schedule> schedules, const TrainingConfig& config,
+                            int64_t collection, UpdateCounters& counters);
 
 }  // namespace sol

@@ -24,7 +24,7 @@ AdvantageOptions options_of(const Json& c) {
   options.reference = true;
   options.gamma = c.at("gamma").get<double>();
   const Json& returns = c.at("reward_agg");
-  options.returns = returns.is_null()       ? AdvantageOptions::Returns::none
+  options.returns = returns.is_null()  ? AdvantageOptions::Returns::none
                     : returns == "max" ? AdvantageOptions::Returns::max
                                        : AdvantageOptions::Returns::sum;
   if (c.at("level") == "outcome") options.level = AdvantageOptions::Level::outcome;

@@ -9,7 +9,9 @@
 namespace sol::test {
 namespace {
 
-std::filesystem::path config_file(const std::string& name) { return source_dir() / "configs" / (name + ".yaml"); }
+std::filesystem::path config_file(const std::string& name) {
+  return source_dir() / "configs" / (name + ".yaml");
+}
 
 struct Expected {
   const char* file;
@@ -69,23 +71,32 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Expected{"2l", 8, 4, 16, 16, 1024, 8, 8, 0.1, 0.6, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
         Expected{"3l", 27, 4, 16, 16, 1024, 8, 8, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
-        Expected{"fl", 1560, 8, 32, 16, 1024, 8, 8, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
-        Expected{"t4", 336, 8, 32, 4, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
-        Expected{"t16", 336, 8, 32, 16, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
-        Expected{"t64", 336, 8, 32, 64, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2, 1024},
+        Expected{"fl", 1560, 8, 32, 16, 1024, 8, 8, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2,
+                 1024},
+        Expected{"t4", 336, 8, 32, 4, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2,
+                 1024},
+        Expected{"t16", 336, 8, 32, 16, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2,
+                 1024},
+        Expected{"t64", 336, 8, 32, 64, 1024, 8, 8, 0.1, 0.45, 0.3125, 1.0, 100, 100, 200, 4, 2,
+                 1024},
         Expected{"keep-01", 2, 4, 16, 16, 1024, 8, 8, 0.1, 1.0, 1.0, 1.0, 100, 0, 0, 4, 2, 1024},
         Expected{"keep-02", 2, 4, 16, 16, 1024, 8, 8, 0.2, 1.0, 1.0, 1.0, 100, 0, 0, 4, 2, 1024},
         Expected{"keep-04", 2, 4, 16, 16, 1024, 8, 8, 0.4, 1.0, 1.0, 1.0, 100, 0, 0, 4, 2, 1024},
         Expected{"prune-30", 2, 4, 16, 16, 1024, 8, 8, 1.0, 0.3, 1.0, 1.0, 0, 100, 0, 4, 2, 1024},
         Expected{"prune-40", 2, 4, 16, 16, 1024, 8, 8, 1.0, 0.4, 1.0, 1.0, 0, 100, 0, 4, 2, 1024},
         Expected{"prune-50", 2, 4, 16, 16, 1024, 8, 8, 1.0, 0.5, 1.0, 1.0, 0, 100, 0, 4, 2, 1024},
-        Expected{"quant-5-10", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.3125, 0.625, 0, 0, 200, 4, 2, 1024},
-        Expected{"quant-5-16", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.3125, 1.0, 0, 0, 200, 4, 2, 1024},
-        Expected{"quant-6-16", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.375, 1.0, 0, 0, 200, 4, 2, 1024},
-        Expected{"llama-3.2-3b", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2, 512},
-        Expected{"llama-3.1-8b-instruct", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200, 4, 2,
-                 512},
-        Expected{"r1-distill", 11, 16, 16, 64, 1024, 2, 32, 0.1, 1.0, 1.0, 1.0, 100, 0, 0, 16, 16, 512}));
+        Expected{"quant-5-10", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.3125, 0.625, 0, 0, 200, 4, 2,
+                 1024},
+        Expected{"quant-5-16", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.3125, 1.0, 0, 0, 200, 4, 2,
+                 1024},
+        Expected{"quant-6-16", 2, 4, 16, 16, 1024, 8, 8, 1.0, 1.0, 0.375, 1.0, 0, 0, 200, 4, 2,
+                 1024},
+        Expected{"llama-3.2-3b", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100, 100, 200,
+                 4, 2, 512},
+        Expected{"llama-3.1-8b-instruct", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100,
+                 100, 200, 4, 2, 512},
+        Expected{"r1-distill", 11, 16, 16, 64, 1024, 2, 32, 0.1, 1.0, 1.0, 1.0, 100, 0, 0, 16, 16,
+                 512}));
 
 TEST(Configs, EveryFileLoads) {
   int count = 0;
@@ -144,16 +155,17 @@ TEST_F(ConfigText, DefaultsAreThePapersSharedConfiguration) {
 }
 
 TEST_F(ConfigText, BudgetLists) {
-  const TrainingConfig c =
-      load("name: x\nactions: {keep: [0.5, 1.0], prune: [s50, s100], quant: [q16]}\n"
-           "budgets: {keep_list: [0.7, 0.6], prune: [0.5, 1.0]}\n");
+  const TrainingConfig c = load(
+      "name: x\nactions: {keep: [0.5, 1.0], prune: [s50, s100], quant: [q16]}\n"
+      "budgets: {keep_list: [0.7, 0.6], prune: [0.5, 1.0]}\n");
   EXPECT_EQ(c.kappa.list, (std::vector<double>{0.7, 0.6}));
   EXPECT_DOUBLE_EQ(c.kappa.range.low, 0.6);
   EXPECT_DOUBLE_EQ(c.kappa.range.high, 0.7);
 }
 
 TEST_F(ConfigText, OverridesByDottedKey) {
-  const TrainingConfig c = load(minimal, {{"rollout.batch", "3"}, {"budgets.keep", "[0.6, 0.9]"}, {"seed", "7"}});
+  const TrainingConfig c =
+      load(minimal, {{"rollout.batch", "3"}, {"budgets.keep", "[0.6, 0.9]"}, {"seed", "7"}});
   EXPECT_EQ(c.batch, 3);
   EXPECT_DOUBLE_EQ(c.kappa.range.high, 0.9);
   EXPECT_EQ(c.seed, 7u);
@@ -167,7 +179,8 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
   using testing::HasSubstr;
   const std::string base = minimal;
   EXPECT_THAT(error(base + "colour: red\n"), AllOf(HasSubstr("c.yaml"), HasSubstr("colour")));
-  EXPECT_THAT(error(base + "rollout: {horizon: 0}\n"), AllOf(HasSubstr("c.yaml"), HasSubstr("rollout.horizon")));
+  EXPECT_THAT(error(base + "rollout: {horizon: 0}\n"),
+              AllOf(HasSubstr("c.yaml"), HasSubstr("rollout.horizon")));
   EXPECT_THAT(error(base + "rollout: {schedules: 1}\n"), HasSubstr("rollout.schedules"));
   EXPECT_THAT(error(base + "rollout: {batch: many}\n"), HasSubstr("batch"));
   EXPECT_THAT(error(base + "policy: {heads: 3}\n"), HasSubstr("policy.heads"));
@@ -176,14 +189,17 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
   EXPECT_THAT(error(base + "reward: {gamma: 1.5}\n"), HasSubstr("reward.gamma"));
   EXPECT_THAT(error(base + "optimisation: {clip: 1.0}\n"), HasSubstr("optimisation.clip"));
   EXPECT_THAT(error("name: x\nbudgets: {keep: [0.5, 1.0]}\n"), HasSubstr("actions"));
-  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\nbudgets: {}\n"),
-              HasSubstr("budgets"));
+  EXPECT_THAT(
+      error("name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\nbudgets: {}\n"),
+      HasSubstr("budgets"));
   const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
   EXPECT_THAT(error(actions + "budgets: {keep: [0.9, 0.6]}\n"), HasSubstr("budgets.keep"));
   EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 1.1]}\n"), HasSubstr("budgets.keep"));
   EXPECT_THAT(error(actions + "budgets: {keep: [0.6]}\n"), HasSubstr("budgets.keep"));
-  EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 0.7], keep_list: [0.6]}\n"), HasSubstr("keep_list"));
-  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 0.5], prune: [s100], quant: [q16]}\nbudgets: {keep: [0.5, 1]}\n"),
+  EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 0.7], keep_list: [0.6]}\n"),
+              HasSubstr("keep_list"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 0.5], prune: [s100], quant: [q16]}\nbudgets: "
+                    "{keep: [0.5, 1]}\n"),
               HasSubstr("c.yaml"));
   EXPECT_THAT(error("name: x\nactions: {keep: [1.0], prune: [s100], quant: [q16]}\nbudgets: {}\n"),
               HasSubstr("actions"));
@@ -191,10 +207,17 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
 
 TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
   const Json a = load(minimal).to_json();
-  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-           {"seed", "9"}, {"rollout.temperature", "1"}, {"penalty.tolerance", "0"}, {"quest.page_size", "8"},
-           {"policy.d_model", "64"}, {"reward.norm", "zscore"}, {"reward.task_kl", "0.5"},
-           {"optimisation.entropy", "0"}, {"budgets.keep", "[0.5, 0.9]"}, {"data.format", "wikitext"}}) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"seed", "9"},
+                                                        {"rollout.temperature", "1"},
+                                                        {"penalty.tolerance", "0"},
+                                                        {"quest.page_size", "8"},
+                                                        {"policy.d_model", "64"},
+                                                        {"reward.norm", "zscore"},
+                                                        {"reward.task_kl", "0.5"},
+                                                        {"optimisation.entropy", "0"},
+                                                        {"budgets.keep", "[0.5, 0.9]"},
+                                                        {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
   }
 }

@@ -32,7 +32,9 @@ TEST(DataOrder, APositionNeedsNoHistory) {
   EXPECT_LT(same, 15);
 }
 
-TEST(DataOrder, NoBlocksIsAnError) { EXPECT_THROW(DataOrder(0, 1), Error); }
+TEST(DataOrder, NoBlocksIsAnError) {
+  EXPECT_THROW(DataOrder(0, 1), Error);
+}
 
 }  // namespace
 }  // namespace sol::test

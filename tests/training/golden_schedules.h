@@ -16,7 +16,9 @@
 
 namespace sol::test {
 
-inline std::filesystem::path golden_sol() { return test_data() / "golden" / "sol"; }
+inline std::filesystem::path golden_sol() {
+  return test_data() / "golden" / "sol";
+}
 
 inline Parameters read_parameters(const TensorStore& store, const std::string& prefix) {
   Parameters out;
@@ -28,7 +30,8 @@ inline Parameters read_parameters(const TensorStore& store, const std::string& p
 
 // The recordings are time-major, [T][N] and [T][N][width]; a schedule is one column.
 template <typename T>
-std::vector<T> column(const std::vector<T>& values, size_t steps, size_t n, size_t count, size_t width = 1) {
+std::vector<T> column(const std::vector<T>& values, size_t steps, size_t n, size_t count,
+                      size_t width = 1) {
   std::vector<T> out;
   for (size_t t = 0; t < steps; ++t) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>((t * count + n) * width);
@@ -38,16 +41,20 @@ std::vector<T> column(const std::vector<T>& values, size_t steps, size_t n, size
 }
 
 struct RecordingNames {
-  std::string hidden = "h", embedding = "e", scalars = "scalars", previous = "prev_actions", actions = "actions";
+  std::string hidden = "h", embedding = "e", scalars = "scalars", previous = "prev_actions",
+              actions = "actions";
 };
 
-inline std::vector<Schedule> read_schedules(const TensorStore& store, const RecordingNames& names, int actions) {
+inline std::vector<Schedule> read_schedules(const TensorStore& store, const RecordingNames& names,
+                                            int actions) {
   const std::vector<int64_t> shape = store.get(names.hidden).shape;
   const size_t steps = static_cast<size_t>(shape[0]), count = static_cast<size_t>(shape[1]);
   const size_t width = static_cast<size_t>(shape[2]);
-  const auto hidden = store.get(names.hidden).to_floats(), embedding = store.get(names.embedding).to_floats();
+  const auto hidden = store.get(names.hidden).to_floats(),
+             embedding = store.get(names.embedding).to_floats();
   const auto scalars = store.get(names.scalars).to_floats();
-  const auto previous = store.get(names.previous).to_ints(), chosen = store.get(names.actions).to_ints();
+  const auto previous = store.get(names.previous).to_ints(),
+             chosen = store.get(names.actions).to_ints();
   std::vector<Schedule> out(count);
   for (size_t n = 0; n < count; ++n) {
     Schedule& s = out[n];
@@ -56,8 +63,8 @@ inline std::vector<Schedule> read_schedules(const TensorStore& store, const Reco
     s.effective.assign(steps, 1);
     for (size_t t = 0; t < steps; ++t) {
       Features f;
-      std::copy_n(scalars.begin() + static_cast<std::ptrdiff_t>((t * count + n) * feature_count), feature_count,
-                  f.begin());
+      std::copy_n(scalars.begin() + static_cast<std::ptrdiff_t>((t * count + n) * feature_count),
+                  feature_count, f.begin());
       s.features.push_back(f);
       const int64_t p = previous[t * count + n];
       s.previous_actions.push_back(p == actions ? -1 : static_cast<int>(p));

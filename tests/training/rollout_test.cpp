@@ -48,8 +48,8 @@ class Recorded : public Policy {
 
 struct GoldenRollout {
   TensorStore store = TensorStore::open_file(golden_sol() / "train_step.safetensors");
-  ActionSpace space = ActionSpace::from_notation({0.1, 0.4, 0.7, 1.0}, {"s40", "s60", "s80", "s100"},
-                                                 {"q5", "q7", "q10", "q16"});
+  ActionSpace space = ActionSpace::from_notation(
+      {0.1, 0.4, 0.7, 1.0}, {"s40", "s60", "s80", "s100"}, {"q5", "q7", "q10", "q16"});
   std::vector<std::vector<int32_t>> ids;
   std::vector<RolloutInput> inputs;
   TrainingConfig config;
@@ -61,10 +61,11 @@ struct GoldenRollout {
                        batch.begin() + static_cast<std::ptrdiff_t>(57 * i + 57));
     }
     for (size_t i = 0; i < 2; ++i) {
-      inputs.push_back({.ids = ids[i],
-                        .position = i,
-                        .budget = {floats("C_tok_target_BK")[4 * i], floats("C_pru_target_BK")[4 * i],
-                                   floats("C_qratio_target_BK")[4 * i]}});
+      inputs.push_back(
+          {.ids = ids[i],
+           .position = i,
+           .budget = {floats("C_tok_target_BK")[4 * i], floats("C_pru_target_BK")[4 * i],
+                      floats("C_qratio_target_BK")[4 * i]}});
     }
     config.space = space;
     config.context = 40;
@@ -72,23 +73,27 @@ struct GoldenRollout {
     config.schedules = 4;
     config.batch = 2;
     // As the reference: page 8, neither sinks nor window forced.
-    config.sequence = {.page_size = 8, .sinks = 4, .window = 2, .force_sinks = false, .cache = Precision::f32};
+    config.sequence = {
+        .page_size = 8, .sinks = 4, .window = 2, .force_sinks = false, .cache = Precision::f32};
   }
 
-  std::vector<float> floats(const std::string& name) const { return store.get("rollout." + name).to_floats(); }
+  std::vector<float> floats(const std::string& name) const {
+    return store.get("rollout." + name).to_floats();
+  }
 };
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
 TEST(GoldenRollout, RecordedActionsGiveTheRecordedBatch) {
   const GoldenRollout golden;
-  const auto recorded = read_schedules(
-      golden.store, {"rollout.h_seq", "rollout.e_seq", "rollout.scalars_seq", "rollout.prev_actions_seq",
-                     "rollout.actions_seq"},
-      golden.space.size());
+  const auto recorded = read_schedules(golden.store,
+                                       {"rollout.h_seq", "rollout.e_seq", "rollout.scalars_seq",
+                                        "rollout.prev_actions_seq", "rollout.actions_seq"},
+                                       golden.space.size());
   std::vector<std::vector<int>> actions;
   for (const Schedule& s : recorded) actions.push_back(s.actions);
   const Recorded policy(golden.space, actions, 4);
@@ -103,7 +108,8 @@ TEST(GoldenRollout, RecordedActionsGiveTheRecordedBatch) {
     EXPECT_EQ(mine.previous_actions, recorded[n].previous_actions);
     EXPECT_EQ(mine.effective, recorded[n].effective);
     for (size_t t = 0; t < 16; ++t) {
-      EXPECT_LE(largest_difference(mine.features[t], recorded[n].features[t]), 1e-6) << n << " " << t;
+      EXPECT_LE(largest_difference(mine.features[t], recorded[n].features[t]), 1e-6)
+          << n << " " << t;
     }
     EXPECT_LE(largest_difference(mine.embedding, recorded[n].embedding), 0.0);
     EXPECT_NEAR(mine.realised.kappa, golden.floats("mean_keep_seq")[n], 1e-6);
@@ -112,11 +118,13 @@ TEST(GoldenRollout, RecordedActionsGiveTheRecordedBatch) {
     const auto rewards = column(golden.floats("rewards"), 16, n, 8);
     for (size_t t = 0; t < 16; ++t) {
       reward_differences.push_back(std::fabs(mine.rewards[t] - rewards[t]));
-      hidden_differences.push_back(largest_difference(std::span(mine.hidden).subspan(64 * t, 64),
-                                                      std::span(recorded[n].hidden).subspan(64 * t, 64)));
+      hidden_differences.push_back(
+          largest_difference(std::span(mine.hidden).subspan(64 * t, 64),
+                             std::span(recorded[n].hidden).subspan(64 * t, 64)));
     }
   }
-  // A value on a rounding tie of the quantiser can flip by one quantum (tests/data/golden/README.md).
+  // A value on a rounding tie of the quantiser can flip by one quantum
+  // (tests/data/golden/README.md).
   EXPECT_LE(*std::max_element(reward_differences.begin(), reward_differences.end()), 6e-3);
   EXPECT_LE(*std::max_element(hidden_differences.begin(), hidden_differences.end()), 2e-2);
   EXPECT_LE(median(reward_differences), 5e-5);
@@ -133,7 +141,8 @@ TEST(GoldenRollout, RecordedActionsGiveTheRecordedBatch) {
       read_parameters(golden.store, "policy_init."));
   const std::vector<float> log_probs = network.log_probs(pointers(schedules), 1.3);
   for (size_t n = 0; n < 8; ++n) {
-    EXPECT_LE(largest_difference(schedules[n].advantages, column(golden.floats("adv"), 16, n, 8)), 6e-3);
+    EXPECT_LE(largest_difference(schedules[n].advantages, column(golden.floats("adv"), 16, n, 8)),
+              6e-3);
     EXPECT_LE(largest_difference(std::span(log_probs).subspan(16 * n, 16),
                                  column(golden.floats("logp_old_seq"), 16, n, 8)),
               6e-3);
@@ -142,7 +151,8 @@ TEST(GoldenRollout, RecordedActionsGiveTheRecordedBatch) {
 
 struct SmallRollout : GoldenRollout {
   std::unique_ptr<FrozenModel> model = tiny_model();
-  PolicyNetworkShape shape{.hidden_size = 64, .actions = 64, .d_model = 16, .heads = 4, .max_length = 16};
+  PolicyNetworkShape shape{
+      .hidden_size = 64, .actions = 64, .d_model = 16, .heads = 4, .max_length = 16};
   std::shared_ptr<const PolicyNetwork> network =
       std::make_shared<PolicyNetwork>(shape, initial_parameters(shape, 1));
   std::unique_ptr<Policy> policy = make_learned_policy(space, network, 1.3, 11);
@@ -155,7 +165,9 @@ TEST(Rollout, LearnedPolicySamplesAndAgreesWithTheTrainingNetwork) {
   const auto log_probs = network.log_probs(pointers(schedules), 1.3);
   int distinct = 0;
   for (size_t n = 0; n < schedules.size(); ++n) {
-    EXPECT_LE(largest_difference(std::span(log_probs).subspan(16 * n, 16), schedules[n].inference_log_probs), 1e-4);
+    EXPECT_LE(largest_difference(std::span(log_probs).subspan(16 * n, 16),
+                                 schedules[n].inference_log_probs),
+              1e-4);
     EXPECT_EQ(schedules[n].budget, small.inputs[n / 4].budget);
     distinct += schedules[n].actions != schedules[0].actions;
   }
@@ -194,12 +206,17 @@ TEST(Rollout, DivergenceFromDenseLowersTheReward) {
   std::vector<std::vector<int>> harsh = dense;
   for (auto& schedule : harsh) schedule[3] = 0;
   small.config.task_kl = 2.0;
-  const auto same = roll_out(*small.model, Recorded(small.space, dense, 4), small.config, small.inputs);
-  const auto other = roll_out(*small.model, Recorded(small.space, harsh, 4), small.config, small.inputs);
+  const auto same =
+      roll_out(*small.model, Recorded(small.space, dense, 4), small.config, small.inputs);
+  const auto other =
+      roll_out(*small.model, Recorded(small.space, harsh, 4), small.config, small.inputs);
   for (size_t n = 0; n < 8; ++n) {
     for (size_t t = 0; t < 16; ++t) {
-      EXPECT_NEAR(same[n].rewards[t], same[n].log_likelihood[t], 2e-5);  // KL of a distribution to itself
-      if (t < 3) EXPECT_NEAR(other[n].rewards[t], same[n].rewards[t], 2e-5);
+      EXPECT_NEAR(same[n].rewards[t], same[n].log_likelihood[t],
+                  2e-5);  // KL of a distribution to itself
+      if (t < 3) {
+        EXPECT_NEAR(other[n].rewards[t], same[n].rewards[t], 2e-5);
+      }
     }
     EXPECT_LT(other[n].rewards[3], other[n].log_likelihood[3] - 1e-4f);
   }
@@ -215,8 +232,9 @@ TEST(Rollout, RefusesInputsOfTheWrongLengthAndStops) {
   EXPECT_THROW(roll_out(*small.model, *small.policy, small.config, inputs), Error);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(roll_out(*small.model, *small.policy, small.config, small.inputs, nullptr, stop.get_token()),
-               Cancelled);
+  EXPECT_THROW(
+      roll_out(*small.model, *small.policy, small.config, small.inputs, nullptr, stop.get_token()),
+      Cancelled);
 }
 
 TEST(Rollout, BudgetsAreDrawnWithinTheirRanges) {
@@ -238,9 +256,10 @@ TEST(Rollout, BudgetsAreDrawnWithinTheirRanges) {
   }
   EXPECT_NEAR(sum / 2000, 0.55, 0.02);
   EXPECT_NEAR(sevens, 1000, 100);
-  EXPECT_EQ(draw_budget(config, 5), draw_budget(config, 5));
+  const Budget fifth = draw_budget(config, 5);
+  EXPECT_EQ(draw_budget(config, 5), fifth);
   config.seed = 2;
-  EXPECT_NE(draw_budget(config, 5).kappa, draw_budget({.space = config.space, .kappa = config.kappa}, 5).kappa);
+  EXPECT_NE(draw_budget(config, 5).kappa, fifth.kappa);
 }
 
 }  // namespace

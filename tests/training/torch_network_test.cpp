@@ -27,7 +27,8 @@ class GoldenNetwork : public testing::TestWithParam<const char*> {};
 TEST_P(GoldenNetwork, LogitsAndLogProbabilitiesOfWholeSchedules) {
   const std::string name = GetParam();
   const Json description = read_json(golden_sol() / "policy.json").at(name);
-  const TensorStore store = TensorStore::open_file(golden_sol() / ("policy_" + name + ".safetensors"));
+  const TensorStore store =
+      TensorStore::open_file(golden_sol() / ("policy_" + name + ".safetensors"));
   const PolicyNetworkShape shape = shape_of(description);
   const double temperature = description.at("temperature").get<double>();
   const TorchNetwork network(shape, read_parameters(store, "param."));
@@ -40,8 +41,9 @@ TEST_P(GoldenNetwork, LogitsAndLogProbabilitiesOfWholeSchedules) {
   const auto expected = store.get("logits_seq").to_floats();
   const auto expected_log_probs = store.get("logp_actions").to_floats();
   for (size_t n = 0; n < count; ++n) {
-    std::vector<float> mine(logits.begin() + static_cast<std::ptrdiff_t>(n * steps * actions),
-                            logits.begin() + static_cast<std::ptrdiff_t>((n + 1) * steps * actions));
+    std::vector<float> mine(
+        logits.begin() + static_cast<std::ptrdiff_t>(n * steps * actions),
+        logits.begin() + static_cast<std::ptrdiff_t>((n + 1) * steps * actions));
     for (float& v : mine) v /= static_cast<float>(temperature);  // the reference's forward divides
     EXPECT_LE(largest_difference(mine, column(expected, steps, n, count, actions)), 5e-5) << n;
     EXPECT_LE(largest_difference(std::span(log_probs).subspan(n * steps, steps),
@@ -54,7 +56,8 @@ TEST_P(GoldenNetwork, LogitsAndLogProbabilitiesOfWholeSchedules) {
 INSTANTIATE_TEST_SUITE_P(Policies, GoldenNetwork, testing::Values("p1", "p2"));
 
 TEST(TorchNetwork, RefusesForeignParameters) {
-  PolicyNetworkShape shape{.hidden_size = 8, .actions = 4, .d_model = 8, .heads = 2, .max_length = 4};
+  PolicyNetworkShape shape{
+      .hidden_size = 8, .actions = 4, .d_model = 8, .heads = 2, .max_length = 4};
   Parameters parameters = initial_parameters(shape, 1);
   Parameters missing = parameters;
   missing.erase("pi.weight");
@@ -68,7 +71,8 @@ TEST(TorchNetwork, RefusesForeignParameters) {
 }
 
 TEST(TorchNetwork, RefusesSchedulesThatDoNotFit) {
-  PolicyNetworkShape shape{.hidden_size = 8, .actions = 4, .d_model = 8, .heads = 2, .max_length = 2};
+  PolicyNetworkShape shape{
+      .hidden_size = 8, .actions = 4, .d_model = 8, .heads = 2, .max_length = 2};
   const TorchNetwork network(shape, initial_parameters(shape, 1));
   Schedule s;
   s.hidden.assign(16, 0.1f);
@@ -99,12 +103,15 @@ TEST(Initialisation, CountsAndDistributionsFollowPyTorchsDefaults) {
     for (int64_t d : entry.second) n *= d;
     total += n;
   }
-  EXPECT_EQ(total, counts.at("h=e=4096,A=1560,d=512,heads=4,layers=1,max_len=512").at("total").get<int64_t>());
+  EXPECT_EQ(
+      total,
+      counts.at("h=e=4096,A=1560,d=512,heads=4,layers=1,max_len=512").at("total").get<int64_t>());
 
   const PolicyNetworkShape small{.hidden_size = 64, .actions = 24, .d_model = 64, .max_length = 64};
   const Parameters p = initial_parameters(small, 5);
   const auto extremes = [&](const char* name) {
-    const auto [low, high] = std::minmax_element(p.at(name).values.begin(), p.at(name).values.end());
+    const auto [low, high] =
+        std::minmax_element(p.at(name).values.begin(), p.at(name).values.end());
     return std::pair<float, float>(*low, *high);
   };
   const float bound = 1.0f / std::sqrt(224.0f);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/random.h"
 #include "golden_schedules.h"
 #include "sol/error.h"
 #include "training/initialisation.h"
@@ -9,8 +10,9 @@
 namespace sol::test {
 namespace {
 
-// Gradients are differences of sums over 128 steps; weights move by at most the learning rate, and Adam
-// divides by the gradient's own size, so that a relative error of a tiny gradient shows up there.
+// Gradients are differences of sums over 128 steps; weights move by at most the learning rate, and
+// Adam divides by the gradient's own size, so that a relative error of a tiny gradient shows up
+// there.
 constexpr double gradient_tolerance = 5e-6;
 constexpr double weight_tolerance = 5e-6;
 
@@ -33,8 +35,8 @@ void expect_gradients(TorchNetwork& network, const TensorStore& store, const std
   }
 }
 
-// Where a gradient is nothing but rounding error, Adam's first steps have an arbitrary sign: such weights
-// may differ by up to twice the learning rate a step.
+// Where a gradient is nothing but rounding error, Adam's first steps have an arbitrary sign: such
+// weights may differ by up to twice the learning rate a step.
 void expect_weights(TorchNetwork& network, const TensorStore& store, const std::string& prefix,
                     const std::string& gradient_prefix, double learning_rate, int steps) {
   for (const std::string& name : network.names()) {
@@ -57,7 +59,8 @@ TEST(GoldenUpdate, TwoStepsOnOneMinibatch) {
   TorchNetwork network(shape, parameters);
   AdamW optimiser(network, {});
   std::vector<Schedule> schedules = read_schedules(store, {}, shape.actions);
-  const auto old_log_probs = store.get("logp_old").to_floats(), advantages = store.get("a0.adv").to_floats();
+  const auto old_log_probs = store.get("logp_old").to_floats(),
+             advantages = store.get("a0.adv").to_floats();
   for (size_t n = 0; n < schedules.size(); ++n) {
     schedules[n].old_log_probs = column(old_log_probs, 16, n, 8);
     schedules[n].advantages = column(advantages, 16, n, 8);
@@ -68,7 +71,8 @@ TEST(GoldenUpdate, TwoStepsOnOneMinibatch) {
     const std::vector<float> log_probs = network.log_probs(pointers(schedules), 1.3);
     const auto golden_log_probs = store.get(prefix + "logp_new").to_floats();
     for (size_t n = 0; n < schedules.size(); ++n) {
-      EXPECT_LE(largest_difference(std::span(log_probs).subspan(n * 16, 16), column(golden_log_probs, 16, n, 8)),
+      EXPECT_LE(largest_difference(std::span(log_probs).subspan(n * 16, 16),
+                                   column(golden_log_probs, 16, n, 8)),
                 5e-5);
     }
     const LossTerms terms = network.accumulate(pointers(schedules), {}, 1.0);
@@ -90,16 +94,20 @@ TEST(GoldenUpdate, TwoAccumulatedMinibatchesOfARecordedBatch) {
   const PolicyNetworkShape shape = shape_from(parameters);
   TorchNetwork network(shape, parameters);
   AdamW optimiser(network, {});
-  const RecordingNames names{"rollout.h_seq", "rollout.e_seq", "rollout.scalars_seq", "rollout.prev_actions_seq",
-                             "rollout.actions_seq"};
+  const RecordingNames names{"rollout.h_seq", "rollout.e_seq", "rollout.scalars_seq",
+                             "rollout.prev_actions_seq", "rollout.actions_seq"};
   std::vector<Schedule> schedules = read_schedules(store, names, shape.actions);
   const auto old_log_probs = store.get("rollout.logp_old_seq").to_floats();
   const auto rewards = store.get("rollout.rewards").to_floats();
-  const auto read = [&](const std::string& name) { return store.get("rollout." + name).to_floats(); };
+  const auto read = [&](const std::string& name) {
+    return store.get("rollout." + name).to_floats();
+  };
   for (size_t n = 0; n < schedules.size(); ++n) {
     schedules[n].rewards = column(rewards, 16, n, 8);
-    schedules[n].budget = {read("C_tok_target_BK")[n], read("C_pru_target_BK")[n], read("C_qratio_target_BK")[n]};
-    schedules[n].realised = {read("mean_keep_seq")[n], read("mean_prune_seq")[n], read("mean_qratio_seq")[n]};
+    schedules[n].budget = {read("C_tok_target_BK")[n], read("C_pru_target_BK")[n],
+                           read("C_qratio_target_BK")[n]};
+    schedules[n].realised = {read("mean_keep_seq")[n], read("mean_prune_seq")[n],
+                             read("mean_qratio_seq")[n]};
     schedules[n].inference_log_probs = column(old_log_probs, 16, n, 8);
   }
   assign_advantages(schedules, 4, {});
@@ -114,7 +122,8 @@ TEST(GoldenUpdate, TwoAccumulatedMinibatchesOfARecordedBatch) {
   }
   for (const std::string prefix : {"mb0.", "mb1."}) {
     std::vector<const Schedule*> minibatch;
-    for (int64_t i : store.get(prefix + "idx").to_ints()) minibatch.push_back(&schedules[static_cast<size_t>(i)]);
+    for (int64_t i : store.get(prefix + "idx").to_ints())
+      minibatch.push_back(&schedules[static_cast<size_t>(i)]);
     const LossTerms terms = network.accumulate(minibatch, {}, 2.0);
     EXPECT_NEAR(terms.policy_loss, store.get(prefix + "policy_loss").to_floats()[0], 5e-6);
     EXPECT_NEAR(terms.entropy, store.get(prefix + "entropy").to_floats()[0], 1e-5);
@@ -148,7 +157,8 @@ std::vector<Schedule> random_schedules(int count, int steps, const PolicyNetwork
 }
 
 struct SmallRun {
-  PolicyNetworkShape shape{.hidden_size = 8, .actions = 4, .d_model = 8, .heads = 2, .max_length = 4};
+  PolicyNetworkShape shape{
+      .hidden_size = 8, .actions = 4, .d_model = 8, .heads = 2, .max_length = 4};
   std::vector<Schedule> schedules = random_schedules(10, 4, shape);
   TorchNetwork network{shape, initial_parameters(shape, 3)};
   AdamW optimiser{network, {}};
@@ -165,7 +175,8 @@ struct SmallRun {
 
 TEST(Update, MinibatchesRunOnAcrossCollections) {
   SmallRun run;
-  const UpdateSummary first = update_policy(run.network, run.optimiser, run.schedules, run.config, 0, run.counters);
+  const UpdateSummary first =
+      update_policy(run.network, run.optimiser, run.schedules, run.config, 0, run.counters);
   EXPECT_EQ(run.counters.updates, 1);
   EXPECT_EQ(run.counters.minibatches, 1);
   EXPECT_EQ(first.mean.steps, 40);
@@ -201,10 +212,12 @@ TEST(Update, IneffectiveStepsHaveNoGradient) {
 
 TEST(Update, DisagreeingNetworksAreAnError) {
   SmallRun run;
-  const auto log_probs = run.network.log_probs(pointers(run.schedules), run.config.loss.temperature);
+  const auto log_probs =
+      run.network.log_probs(pointers(run.schedules), run.config.loss.temperature);
   for (size_t n = 0; n < run.schedules.size(); ++n) {
-    run.schedules[n].inference_log_probs.assign(log_probs.begin() + static_cast<std::ptrdiff_t>(4 * n),
-                                                log_probs.begin() + static_cast<std::ptrdiff_t>(4 * n + 4));
+    run.schedules[n].inference_log_probs.assign(
+        log_probs.begin() + static_cast<std::ptrdiff_t>(4 * n),
+        log_probs.begin() + static_cast<std::ptrdiff_t>(4 * n + 4));
   }
   EXPECT_LE(assign_old_log_probs(run.network, run.schedules, run.config), 1e-6);
   run.schedules[7].inference_log_probs[2] += 1e-3f;

@@ -1,0 +1,296 @@
+#include "training/trainer.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/file_io.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "golden_schedules.h"
+#include "sol/controller.h"
+#include "sol/error.h"
+#include "training/checkpoint.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+BlockDataset random_blocks(int64_t blocks, int length, uint64_t seed = 1) {
+  Random random({.seed = seed, .stream = RandomStream::test});
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < blocks * length; ++i)
+    ids.push_back(static_cast<int32_t>(random.below(320)));
+  return BlockDataset::from_ids(std::move(ids), length);
+}
+
+// A tiny model and runs of a few updates with accumulation across collections.
+class TrainerTest : public testing::Test {
+ protected:
+  TrainerTest() {
+    config_.name = "tiny";
+    config_.space = ActionSpace({0.25f, 1.0f}, {0.5f, 1.0f}, {3, 16});
+    config_.kappa.range = {0.25, 1.0};
+    config_.rho.range = {0.5, 1.0};
+    config_.eta.range = {0.1875, 1.0};
+    config_.context = 24;
+    config_.horizon = 4;
+    config_.schedules = 4;
+    config_.batch = 2;
+    config_.policy.d_model = 16;
+    config_.policy.max_length = 8;
+    config_.minibatch = 12;     // three schedules
+    config_.target_steps = 40;  // two loader batches: 16 schedules, minibatches of 3,3,3,3,3,1
+    config_.grad_accum = 4;
+    config_.updates = 5;
+    config_.checkpoint_updates = 1000;
+  }
+
+  // Runs until finished or, when `stop_after` > 0, until that many collections are done.
+  TrainingOutcome train(const fs::path& out, bool resume = false, int stop_after = 0) {
+    std::stop_source stop;
+    int collections = 0;
+    const TrainingCallbacks callbacks{
+        .on_collection =
+            [&](const CollectionMetrics& m) {
+              seen_.push_back(m);
+              if (++collections == stop_after) stop.request_stop();
+            },
+        .on_batch = {},
+        .on_note = [&](const std::string& text) { notes_.push_back(text); }};
+    TrainerOptions options{.out = out, .resume = resume, .overwrite = overwrite_};
+    return train_controller(*model_, data_, config_, options, callbacks, stop.get_token());
+  }
+
+  std::string error(const fs::path& out, bool resume = false) {
+    try {
+      train(out, resume);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+
+  fs::path out(const char* name = "out") const { return directory_.path() / name; }
+  static std::string weights(const fs::path& dir) {
+    return read_file(dir / "controller.safetensors");
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<FrozenModel> model_ =
+      load_model(test_data() / "golden" / "tiny_untied_f32", {.precision = Precision::f32});
+  TrainingConfig config_;
+  BlockDataset data_ = random_blocks(9, 29);
+  bool overwrite_ = false;
+  std::vector<CollectionMetrics> seen_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(TrainerTest, WritesAControllerAndALog) {
+  const TrainingOutcome outcome = train(out());
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(outcome.updates, 5);
+  const Controller controller = Controller::load(out());
+  EXPECT_EQ(controller.space(), config_.space);
+  EXPECT_EQ(controller.settings().horizon, 4);
+  EXPECT_EQ(controller.settings().model_fingerprint, model_->fingerprint());
+  EXPECT_DOUBLE_EQ(controller.settings().eta.low, 0.1875);
+  const Json training = parse_json(controller.settings().training_json, "training");
+  EXPECT_EQ(training.at("updates"), 5);
+  EXPECT_EQ(training.at("config").at("rollout").at("context"), 24);
+  for (const char* field : {"commit", "isa", "threads", "seconds", "precision"}) {
+    EXPECT_TRUE(training.contains(field)) << field;
+  }
+
+  // 6 minibatches a collection, 4 an update: 5 updates end within the fourth collection.
+  std::ifstream log(out() / "train.jsonl");
+  std::string line;
+  int lines = 0;
+  while (std::getline(log, line)) {
+    const Json entry = parse_json(line, "train.jsonl");
+    EXPECT_EQ(entry.at("collection"), ++lines);
+    EXPECT_EQ(entry.at("steps"), 64);
+    EXPECT_EQ(entry.at("position"), 4 * lines);
+    EXPECT_LT(entry.at("reward").get<double>(), 0.0);
+    EXPECT_NEAR(entry.at("perplexity").get<double>(),
+                std::exp(-entry.at("log_likelihood").get<double>()), 1e-6);
+    EXPECT_GT(entry.at("entropy").get<double>(), 0.5);
+    EXPECT_LE(entry.at("network_disagreement").get<double>(), 1e-4);
+  }
+  EXPECT_EQ(lines, 4);
+  // Nine blocks are fewer than sixteen inputs.
+  EXPECT_THAT(notes_, testing::Contains(testing::HasSubstr("all 9 blocks have been read")));
+}
+
+TEST_F(TrainerTest, LearnsToMeetItsBudgets) {
+  // The cheapest budgets: the policy must give up choosing the dense levels half of the time.
+  config_.kappa.range = {0.25, 0.25};
+  config_.rho.range = {0.5, 0.5};
+  config_.eta.range = {0.1875, 0.1875};
+  config_.updates = 80;
+  config_.grad_accum = 2;
+  config_.optimiser.learning_rate = 3e-3;
+  train(out());
+  const auto mean_penalty = [&](size_t begin, size_t end) {
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += seen_[i].penalty;
+    return sum / static_cast<double>(end - begin);
+  };
+  ASSERT_GE(seen_.size(), 20u);
+  EXPECT_LT(mean_penalty(seen_.size() - 5, seen_.size()), 0.3 * mean_penalty(0, 5));
+  for (size_t axis = 0; axis < 3; ++axis)
+    EXPECT_LT(seen_.back().realised[axis], seen_.front().realised[axis]);
+}
+
+TEST_F(TrainerTest, AResumedRunGivesTheSameControllerBitForBit) {
+  train(out("whole"));
+  EXPECT_FALSE(train(out("parts"), false, 1).finished);
+  EXPECT_FALSE(fs::exists(out("parts") / "controller.json"));
+  EXPECT_TRUE(fs::exists(out("parts") / "checkpoint" / "controller" / "controller.json"));
+  EXPECT_FALSE(train(out("parts"), true, 2).finished);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+
+  // The log has each collection once, with the same figures.
+  std::ifstream a(out("parts") / "train.jsonl"), b(out("whole") / "train.jsonl");
+  std::string x, y;
+  int lines = 0;
+  while (std::getline(b, y)) {
+    ASSERT_TRUE(std::getline(a, x));
+    EXPECT_EQ(parse_json(x, "a").at("reward"), parse_json(y, "b").at("reward"));
+    EXPECT_EQ(parse_json(x, "a").at("gradient_norm"), parse_json(y, "b").at("gradient_norm"));
+    ++lines;
+  }
+  EXPECT_FALSE(std::getline(a, x));
+  EXPECT_EQ(lines, 4);
+}
+
+TEST_F(TrainerTest, AFinishedRunCanBeProlonged) {
+  config_.updates = 3;  // ends with a collection's last minibatch
+  config_.grad_accum = 2;
+  train(out("parts"));
+  config_.updates = 6;
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  train(out("whole"));
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+}
+
+TEST_F(TrainerTest, AnotherSeedGivesAnotherController) {
+  train(out("a"));
+  config_.seed = 99;
+  train(out("b"));
+  EXPECT_NE(weights(out("a")), weights(out("b")));
+}
+
+TEST_F(TrainerTest, ResumingNeedsTheSameRun) {
+  train(out(), false, 1);
+  config_.optimiser.learning_rate = 2e-4;
+  EXPECT_THAT(error(out(), true),
+              testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("learning_rate"),
+                             testing::HasSubstr("0.0002")));
+  config_.optimiser.learning_rate = 1e-4;
+  data_ = random_blocks(9, 29, 2);
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("data"));
+  data_ = random_blocks(9, 29);
+  model_ = load_model(test_data() / "golden" / "tiny_tied_f32", {.precision = Precision::f32});
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("model_fingerprint"));
+}
+
+TEST_F(TrainerTest, DoesNotOverwriteARunUnasked) {
+  train(out(), false, 1);
+  EXPECT_THAT(error(out()),
+              testing::AllOf(testing::HasSubstr("--resume"), testing::HasSubstr("--overwrite")));
+  overwrite_ = true;
+  EXPECT_TRUE(train(out()).finished);
+  const std::string fresh = weights(out());
+  train(out("other"));
+  EXPECT_EQ(fresh, weights(out("other")));
+}
+
+TEST_F(TrainerTest, RefusesWhatDoesNotFit) {
+  config_.context = 25;
+  EXPECT_THAT(error(out()), testing::HasSubstr("blocks of 29 ids"));
+  config_.context = model_->config().max_position_embeddings;
+  data_ = random_blocks(2, config_.block_length());
+  EXPECT_THAT(error(out()), testing::HasSubstr("positions"));
+}
+
+TEST_F(TrainerTest, AnUnwritableDirectoryIsAnErrorBeforeWorkBegins) {
+  write_file_atomically(directory_.path() / "file", "x");
+  EXPECT_THAT(error(directory_.path() / "file" / "out"), testing::HasSubstr("file"));
+  EXPECT_TRUE(seen_.empty());
+}
+
+TEST_F(TrainerTest, DamagedCheckpointsAreErrors) {
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const std::string bytes = read_file(path);
+  write_file_atomically(path, bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("state.safetensors"));
+  write_file_atomically(path, "nonsense");
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("state.safetensors"));
+  const float one = 1;
+  const TensorToWrite tensor{"x", DType::f32, {1}, std::as_bytes(std::span(&one, 1))};
+  write_safetensors(path, {&tensor, 1});
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("not a training checkpoint"));
+  write_safetensors(path, {&tensor, 1}, {{"state", R"({"format_version": 2})"}});
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("format 2"));
+}
+
+// Limits the size of any file this process writes, as a full disk would.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit limit = old_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*old_handler_)(int);
+};
+
+TEST_F(TrainerTest, AFullDiskLeavesTheOldCheckpoint) {
+  train(out("whole"));
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const std::string before = read_file(path);
+  config_.checkpoint_updates = 1;
+  std::string message;
+  {
+    const FileSizeLimit limit(20000);
+    message = error(out(), true);
+  }
+  EXPECT_THAT(message, testing::HasSubstr("state.safetensors"));
+  EXPECT_EQ(read_file(path), before);
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(out() / "checkpoint")) ++files;
+  EXPECT_EQ(files, 2);  // the state and the controller's folder: no half-written file
+  // Once there is room again, the run goes on and ends as if nothing had happened.
+  EXPECT_TRUE(train(out(), true).finished);
+  EXPECT_EQ(weights(out()), weights(out("whole")));
+}
+
+TEST_F(TrainerTest, ATimeLimitEndsTheRunWithAController) {
+  config_.updates = 1000000;
+  TrainerOptions options{.out = out()};
+  options.minutes = 1e-9;  // over before the first collection
+  const TrainingOutcome outcome = train_controller(*model_, data_, config_, options);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(outcome.updates, 0);
+  EXPECT_NO_THROW(Controller::load(out()));
+}
+
+}  // namespace
+}  // namespace sol::test
