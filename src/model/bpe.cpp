@@ -103,7 +103,9 @@ void Bpe::add_joint(std::string_view left, std::string_view right) {
 
 std::string Bpe::describe_unknown() const {
   if (words_are_bytes_ && all_bytes_) return "none";
-  if (byte_fallback_) return "bytes";
+  if (byte_fallback_ &&
+      std::find(fallback_ids_.begin(), fallback_ids_.end(), -1) == fallback_ids_.end())
+    return "bytes";
   return unknown_ >= 0 ? std::string(vocabulary_.piece(unknown_)) : "left out";
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -75,6 +76,7 @@ struct Tokenizer::Impl {
 
   std::optional<std::string_view> piece(int32_t id) const;
   std::string_view require_piece(int32_t id) const;
+  int32_t id_limit() const { return std::max(bpe.vocabulary().id_limit(), added.id_limit()); }
   int32_t find(std::string_view content) const;
   void read_config(const std::filesystem::path& path);
   void encode_part(std::string_view text, bool starts_text, bool skip_special,
@@ -142,7 +144,7 @@ std::optional<std::string_view> Tokenizer::Impl::piece(int32_t id) const {
 
 std::string_view Tokenizer::Impl::require_piece(int32_t id) const {
   const auto found = piece(id);
-  if (!found) fail("no token has the id {}", id);
+  if (!found) fail("no token has the id {}; the vocabulary's largest is {}", id, id_limit() - 1);
   return *found;
 }
 
@@ -258,7 +260,7 @@ std::unique_ptr<Tokenizer::Stream> Tokenizer::stream(bool skip_special_tokens) c
 }
 
 int Tokenizer::vocab_size() const {
-  return std::max(impl_->bpe.vocabulary().id_limit(), impl_->added.id_limit());
+  return impl_->id_limit();
 }
 int Tokenizer::bos_token_id() const {
   return impl_->bos;
