@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <dnnl.hpp>
+
 #include "base/threads.h"
 #include "kernel_cases.h"
+#include "kernels/matmul_dnnl.h"
 
 namespace sol::kernels {
 namespace {
@@ -147,6 +150,33 @@ TEST_P(Matmul, ThreadCountMayChangeBetweenCalls) {
   for (const int threads : {2, 1, 3, 2}) {
     set_thread_count(threads);
     test::expect_near(p.run(MatmulMode::library), expected, 2e-5f, 1e-5f);
+  }
+}
+
+// Which products oneDNN takes. It decides once per process which instructions it may use (through
+// CTest every test is its own process), so this can be told only where nothing was decided before.
+TEST_P(Matmul, TheLibraryIsUsedWhereItIsFast) {
+  const auto taken = [](const Problem& p) {
+    std::vector<float> y((p.rows - 1) * p.y_stride + p.out);
+    return dnnl_matmul(p.x.data(), p.x_stride, p.rows, p.view, y.data(), p.y_stride);
+  };
+  const Problem f32(40, 128, 256, ElementType::f32, Layout::in_major);
+  const Problem bf16(40, 128, 256, ElementType::bf16, Layout::in_major);
+  const bool took_f32 = taken(f32), took_bf16 = taken(bf16);
+  const bool limited_to_avx2 = !(dnnl_get_effective_cpu_isa() & 0x20);  // AVX-512 core
+  switch (GetParam()) {
+    case Isa::reference:
+      EXPECT_FALSE(took_f32);
+      EXPECT_FALSE(took_bf16);
+      break;
+    case Isa::avx2:
+      EXPECT_EQ(took_f32, limited_to_avx2);
+      EXPECT_FALSE(took_bf16);
+      break;
+    case Isa::avx512:
+      EXPECT_EQ(took_f32, !limited_to_avx2);
+      EXPECT_EQ(took_bf16, !limited_to_avx2 && cpu_multiplies_bf16());
+      break;
   }
 }
 
