@@ -11,8 +11,12 @@ struct bf16 {
 };
 static_assert(sizeof(bf16) == 2);
 
-inline float to_float(bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
-inline float to_float(float x) { return x; }
+inline float to_float(bf16 x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+}
+inline float to_float(float x) {
+  return x;
+}
 
 // Round to nearest, ties to even; a NaN stays a (quiet) NaN.
 inline bf16 to_bf16(float x) {
@@ -26,7 +30,8 @@ inline float half_to_float(uint16_t h) {
   const uint32_t exponent = (h >> 10) & 0x1fu;
   const uint32_t mantissa = h & 0x3ffu;
   if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // subnormal or zero
   return sign ? -magnitude : magnitude;
 }

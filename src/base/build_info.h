@@ -6,6 +6,7 @@
 namespace sol {
 
 std::string build_version();  // "0.1.0"
-std::string build_commit();   // abbreviated hash, "-dirty" when the tree had changes, "unknown" outside git
+std::string
+build_commit();  // abbreviated hash, "-dirty" when the tree had changes, "unknown" outside git
 
 }  // namespace sol

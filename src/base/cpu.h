@@ -21,7 +21,7 @@ std::span<const Isa> supported_isas();  // on this machine, ascending; reference
 Isa current_isa();
 void force_isa(Isa isa);  // for tests and benchmarks; throws Error when not supported
 
-bool cpu_multiplies_bf16();   // AVX512_BF16 or AMX-BF16
+bool cpu_multiplies_bf16();     // AVX512_BF16 or AMX-BF16
 std::string cpu_description();  // model name and features, for results
 
 }  // namespace sol

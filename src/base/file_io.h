@@ -16,9 +16,9 @@ std::string read_file(const std::filesystem::path& path);
 // directory one can write to: called before long work starts, not after it.
 void ensure_writable_directory(const std::filesystem::path& dir);
 
-// A file written beside its final name, flushed to the disk and renamed over it by commit(); without
-// commit() the destructor removes it, so a full disk or a crash never leaves half a file under the
-// final name. Every call throws Error naming the path and the system's reason.
+// A file written beside its final name, flushed to the disk and renamed over it by commit();
+// without commit() the destructor removes it, so a full disk or a crash never leaves half a file
+// under the final name. Every call throws Error naming the path and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

@@ -1,6 +1,6 @@
 // Counter-based random numbers (Philox 4x32-10; Salmon et al., SC 2011). A draw is a pure function
-// of (seed, stream, block, rollout, step), so results depend neither on batching nor on threads, ranks
-// or resumption.
+// of (seed, stream, block, rollout, step), so results depend neither on batching nor on threads,
+// ranks or resumption.
 #pragma once
 
 #include <array>
@@ -37,10 +37,10 @@ class Random {
   explicit Random(const RandomKey& key);
   uint32_t next_u32();
   uint64_t next_u64();
-  float uniform();                   // [0, 1), 24 bits
-  double uniform_double();           // [0, 1), 53 bits
-  uint32_t below(uint32_t n);        // uniform in 0..n-1, without modulo bias; n > 0
-  double normal();                   // standard normal (Box-Muller)
+  float uniform();             // [0, 1), 24 bits
+  double uniform_double();     // [0, 1), 53 bits
+  uint32_t below(uint32_t n);  // uniform in 0..n-1, without modulo bias; n > 0
+  double normal();             // standard normal (Box-Muller)
 
  private:
   std::array<uint32_t, 2> key_;

@@ -9,8 +9,8 @@ namespace sol {
 void set_thread_count(int n);
 int thread_count();
 
-// Calls body(i) for i in [0, n) on all threads, contiguous ranges, no order promised; nested calls run
-// serially. An exception thrown by a body is rethrown by the caller.
+// Calls body(i) for i in [0, n) on all threads, contiguous ranges, no order promised; nested calls
+// run serially. An exception thrown by a body is rethrown by the caller.
 template <typename Body>
 void parallel_for(int64_t n, const Body& body);
 

@@ -8,10 +8,10 @@
 
 namespace sol {
 
-// 32 hexadecimal digits of XXH3-128 over the configuration's arithmetic fields and, for every weight of
-// the model (sorted by canonical name), its name, shape, dtype and a sample of
-// its bytes spread over the whole tensor (all of it when small): every fine-tune changes almost every
-// weight, so a sample tells models apart without reading gigabytes.
+// 32 hexadecimal digits of XXH3-128 over the configuration's arithmetic fields and, for every
+// weight of the model (sorted by canonical name), its name, shape, dtype and a sample of its bytes
+// spread over the whole tensor (all of it when small): every fine-tune changes almost every weight,
+// so a sample tells models apart without reading gigabytes.
 std::string model_fingerprint(const LlamaConfig& config, const TensorStore& store);
 
 }  // namespace sol
