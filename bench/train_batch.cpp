@@ -1,0 +1,210 @@
+// Seconds and memory of one training batch on random weights: by default the shape that the
+// reference implementation was measured with (27.3 M parameters, policy of 5.15 M; B = 8, K = 16, T
+// = 16, context 1024, page 8, 1560 actions: 112 s and 5.3 GiB on two cores). Speed does not depend
+// on the weights.
+//
+//   train_batch [--batches N] [--precision auto|f32|bf16] [--threads N]
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "../apps/sol/openblas_environment.h"
+#include "base/file_io.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "model/safetensors.h"
+#include "policy/policies.h"
+#include "training/initialisation.h"
+#include "training/rollout.h"
+#include "training/update.h"
+
+namespace {
+
+using namespace sol;
+namespace fs = std::filesystem;
+
+struct Shape {
+  int width = 512, layers = 8, heads = 8, kv_heads = 4, mlp = 1536, vocabulary = 4096,
+      positions = 2048;
+};
+
+// A Hugging Face directory with normal weights, removed at the end.
+class RandomModel {
+ public:
+  explicit RandomModel(const Shape& s) {
+    std::string pattern = (fs::temp_directory_path() / "sol-bench-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw Error("no temporary directory");
+    dir_ = pattern;
+    const Json config{{"model_type", "llama"},          {"hidden_size", s.width},
+                      {"intermediate_size", s.mlp},     {"num_hidden_layers", s.layers},
+                      {"num_attention_heads", s.heads}, {"num_key_value_heads", s.kv_heads},
+                      {"vocab_size", s.vocabulary},     {"max_position_embeddings", s.positions},
+                      {"rms_norm_eps", 1e-5},           {"rope_theta", 500000.0},
+                      {"hidden_act", "silu"},           {"tie_word_embeddings", true}};
+    write_file_atomically(dir_ / "config.json", config.dump());
+    const int kv = s.width / s.heads * s.kv_heads;
+    add("model.embed_tokens.weight", {s.vocabulary, s.width});
+    add("model.norm.weight", {s.width});
+    for (int layer = 0; layer < s.layers; ++layer) {
+      const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+      add(prefix + "input_layernorm.weight", {s.width});
+      add(prefix + "post_attention_layernorm.weight", {s.width});
+      add(prefix + "self_attn.q_proj.weight", {s.width, s.width});
+      add(prefix + "self_attn.k_proj.weight", {kv, s.width});
+      add(prefix + "self_attn.v_proj.weight", {kv, s.width});
+      add(prefix + "self_attn.o_proj.weight", {s.width, s.width});
+      add(prefix + "mlp.gate_proj.weight", {s.mlp, s.width});
+      add(prefix + "mlp.up_proj.weight", {s.mlp, s.width});
+      add(prefix + "mlp.down_proj.weight", {s.width, s.mlp});
+    }
+    std::vector<TensorToWrite> tensors;
+    for (const Values& v : values_) {
+      tensors.push_back({v.name, DType::f32, v.shape, std::as_bytes(std::span(v.values))});
+    }
+    write_safetensors(dir_ / "model.safetensors", tensors);
+    values_ = {};
+  }
+  ~RandomModel() {
+    std::error_code ignored;
+    fs::remove_all(dir_, ignored);
+  }
+  RandomModel(const RandomModel&) = delete;
+  RandomModel& operator=(const RandomModel&) = delete;
+  const fs::path& dir() const { return dir_; }
+
+ private:
+  struct Values {
+    std::string name;
+    std::vector<int64_t> shape;
+    std::vector<float> values;
+  };
+
+  void add(const std::string& name, std::vector<int64_t> shape) {
+    int64_t count = 1;
+    for (int64_t n : shape) count *= n;
+    Values v{name, shape, std::vector<float>(static_cast<size_t>(count), 1.0f)};
+    if (shape.size() == 2) {
+      const double scale = 1.0 / std::sqrt(static_cast<double>(shape[1]));
+      parallel_for(shape[0], [&](int64_t row) {
+        Random random({.seed = values_.size(), .block = static_cast<uint64_t>(row)});
+        for (int64_t i = 0; i < shape[1]; ++i) {
+          v.values[static_cast<size_t>(row * shape[1] + i)] =
+              static_cast<float>(random.normal() * scale);
+        }
+      });
+    }
+    values_.push_back(std::move(v));
+  }
+
+  fs::path dir_;
+  std::vector<Values> values_;
+};
+
+TrainingConfig paper_full_configuration() {
+  std::vector<double> keep;
+  std::vector<std::string> prune, quant;
+  for (int i = 1; i <= 10; ++i) keep.push_back(i / 10.0);
+  for (int p = 40; p <= 100; p += 5) prune.push_back("s" + std::to_string(p));
+  for (int q = 5; q <= 16; ++q) quant.push_back("q" + std::to_string(q));
+  TrainingConfig config;
+  config.space = ActionSpace::from_notation(keep, prune, quant);
+  config.sequence.page_size = 8;
+  config.kappa.range = {0.1, 1.0};
+  config.rho.range = {0.4, 1.0};
+  config.eta.range = {0.3125, 1.0};
+  config.grad_accum = 4;  // one AdamW step a batch
+  return config;
+}
+
+double peak_gib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void run(int batches, const std::string& precision) {
+  const Shape s;
+  const RandomModel files(s);
+  ModelOptions options;
+  if (precision == "f32") options.precision = Precision::f32;
+  if (precision == "bf16") options.precision = Precision::bf16;
+  const auto model = load_model(files.dir(), options);
+  TrainingConfig config = paper_full_configuration();
+  PolicyNetworkShape shape = config.policy;
+  shape.hidden_size = s.width;
+  shape.actions = config.space.size();
+  TorchNetwork network(shape, initial_parameters(shape, 1));
+  AdamW optimiser(network, config.optimiser);
+  UpdateCounters counters;
+  std::printf(
+      "frozen model %.1f M parameters, %s; %d threads; peak memory before the first batch %.2f "
+      "GiB\n",
+      static_cast<double>(model->parameter_count()) / 1e6,
+      model->precision() == Precision::bf16 ? "bf16" : "f32", thread_count(), peak_gib());
+  std::printf("%8s %10s %10s %10s %10s %10s %12s\n", "batch", "prefill", "model", "policy",
+              "update", "seconds", "peak GiB");
+  std::vector<double> totals;
+  for (int batch = 0; batch < batches; ++batch) {
+    std::vector<std::vector<int32_t>> ids(static_cast<size_t>(config.batch));
+    std::vector<RolloutInput> inputs;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const uint64_t position = static_cast<uint64_t>(batch) * ids.size() + i;
+      Random random({.seed = 1, .block = position});
+      for (int t = 0; t < config.block_length(); ++t) {
+        ids[i].push_back(static_cast<int32_t>(random.below(static_cast<uint32_t>(s.vocabulary))));
+      }
+      inputs.push_back(
+          {.ids = ids[i], .position = position, .budget = draw_budget(config, position)});
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto snapshot = std::make_shared<const PolicyNetwork>(shape, network.parameters());
+    const auto policy =
+        make_learned_policy(config.space, snapshot, config.loss.temperature, config.seed);
+    RolloutTimes times;
+    std::vector<Schedule> schedules = roll_out(*model, *policy, config, inputs, &times);
+    const auto update_start = std::chrono::steady_clock::now();
+    assign_advantages(schedules, config.schedules, config.advantage);
+    assign_old_log_probs(network, schedules, config);
+    update_policy(network, optimiser, schedules, config, batch, counters);
+    totals.push_back(seconds_since(start));
+    std::printf("%8d %10.2f %10.2f %10.2f %10.2f %10.2f %12.2f\n", batch + 1, times.prefill,
+                times.model, times.policy, seconds_since(update_start), totals.back(), peak_gib());
+    std::fflush(stdout);
+  }
+  std::sort(totals.begin(), totals.end());
+  std::printf("median %.2f s a batch, peak %.2f GiB\n", totals[totals.size() / 2], peak_gib());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  app::choose_openblas_kernels();
+  CLI::App app{"Seconds and memory of one training batch"};
+  int batches = 3, threads = 0;
+  std::string precision = "auto";
+  app.add_option("--batches", batches)->check(CLI::PositiveNumber);
+  app.add_option("--threads", threads)->check(CLI::NonNegativeNumber);
+  app.add_option("--precision", precision)->check(CLI::IsMember({"auto", "f32", "bf16"}));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    set_thread_count(threads);
+    set_torch_threads(thread_count());
+    run(batches, precision);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "train_batch: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
