@@ -1,0 +1,55 @@
+// A controller with random weights, for tests of everything but its judgement.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "policy/network.h"
+#include "run_program.h"
+#include "sol/controller.h"
+#include "sol/frozen_model.h"
+
+namespace sol::test {
+
+inline std::filesystem::path default_model() {
+  return source_dir() / "models/default";
+}
+
+inline Controller made_controller(const std::string& fingerprint) {
+  ActionSpace space({0.1f, 1.0f}, {0.5f, 1.0f}, {5, 16});
+  PolicyNetworkShape shape;
+  shape.hidden_size = 256;
+  shape.actions = space.size();
+  shape.d_model = 16;
+  shape.heads = 2;
+  shape.action_dim = 8;
+  shape.max_length = 32;
+  Parameters parameters;
+  uint64_t index = 0;
+  for (const auto& [name, dimensions] : policy_parameter_shapes(shape)) {
+    Random random({.seed = 1, .block = index++});
+    size_t count = 1;
+    for (const int64_t n : dimensions) count *= static_cast<size_t>(n);
+    Parameter& parameter = parameters[name];
+    parameter.shape = dimensions;
+    for (size_t i = 0; i < count; ++i)
+      parameter.values.push_back(0.1f * static_cast<float>(random.normal()));
+  }
+  ControllerSettings settings;
+  settings.horizon = 8;
+  settings.kappa = {0.1, 1.0};
+  settings.rho = {0.5, 1.0};
+  settings.eta = {0.3125, 1.0};
+  settings.frontier = {{0.5, {0.4f, 0.6f, 0.5f}, 90.0}, {0.8, {0.7f, 0.8f, 0.9f}, 80.0}};
+  settings.model_fingerprint = fingerprint;
+  return Controller(std::move(space), std::move(settings),
+                    std::make_shared<PolicyNetwork>(shape, std::move(parameters)));
+}
+
+inline std::string default_fingerprint() {
+  static const std::string fingerprint = load_model(default_model())->fingerprint();
+  return fingerprint;
+}
+
+}  // namespace sol::test

@@ -1,0 +1,125 @@
+// Runs the built `sol` as a user would and captures what it says.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support.h"
+
+namespace sol::test {
+
+struct RunOptions {
+  std::string input = {};                     // standard input
+  long file_size_limit = -1;                  // bytes a file may have: a disk that fills; -1: none
+  std::vector<std::string> environment = {};  // "NAME=value"
+  bool close_output = false;                  // nobody reads standard output
+  int interrupt_after_ms = -1;                // send SIGINT after so long
+};
+
+struct RunResult {
+  int code = -1;  // exit status; -1 when a signal ended it
+  int signal = 0;
+  std::string out, err;
+};
+
+inline void PrintTo(const RunResult& result, std::ostream* stream) {
+  *stream << "exit " << result.code << ", signal " << result.signal << "\nout: " << result.out
+          << "\nerr: " << result.err;
+}
+
+inline RunResult run_program(const std::string& program, const std::vector<std::string>& arguments,
+                             const RunOptions& options = {}) {
+  std::array<std::array<int, 2>, 3> pipes{};
+  for (auto& ends : pipes)
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe failed");
+
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    dup2(pipes[0][0], 0);
+    dup2(pipes[1][1], 1);
+    dup2(pipes[2][1], 2);
+    for (const std::string& setting : options.environment)
+      putenv(const_cast<char*>(setting.c_str()));
+    if (options.file_size_limit >= 0) {
+      const auto bytes = static_cast<rlim_t>(options.file_size_limit);
+      const rlimit limit{bytes, bytes};
+      setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    execv(program.c_str(), argv.data());
+    _exit(126);
+  }
+
+  close(pipes[0][0]);
+  close(pipes[1][1]);
+  close(pipes[2][1]);
+  if (options.close_output) close(pipes[1][0]);
+  // Inputs here are smaller than a pipe's buffer, so that writing cannot wait for the child.
+  if (options.input.size() > 60000) throw std::runtime_error("test input too large");
+  std::signal(SIGPIPE, SIG_IGN);
+  [[maybe_unused]] const auto written =
+      write(pipes[0][1], options.input.data(), options.input.size());
+  close(pipes[0][1]);
+  if (options.interrupt_after_ms >= 0) {
+    usleep(static_cast<useconds_t>(options.interrupt_after_ms) * 1000);
+    kill(child, SIGINT);
+  }
+
+  RunResult result;
+  std::array<pollfd, 2> reading{pollfd{options.close_output ? -1 : pipes[1][0], POLLIN, 0},
+                                pollfd{pipes[2][0], POLLIN, 0}};
+  const std::array<std::string*, 2> texts{&result.out, &result.err};
+  while (reading[0].fd >= 0 || reading[1].fd >= 0) {
+    if (poll(reading.data(), reading.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      throw std::runtime_error(std::string("poll: ") + std::strerror(errno));
+    }
+    for (size_t i = 0; i < reading.size(); ++i) {
+      if (reading[i].fd < 0 || reading[i].revents == 0) continue;
+      std::array<char, 65536> buffer;
+      const ssize_t got = read(reading[i].fd, buffer.data(), buffer.size());
+      if (got > 0) {
+        texts[i]->append(buffer.data(), static_cast<size_t>(got));
+      } else {
+        close(reading[i].fd);
+        reading[i].fd = -1;
+      }
+    }
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  return result;
+}
+
+inline RunResult run_sol(const std::vector<std::string>& arguments,
+                         const RunOptions& options = {}) {
+  return run_program(SOL_BINARY, arguments, options);
+}
+
+// A failure as a user should meet it: exit status 1 or 2, one clear message that contains `words`,
+// nothing on standard output, no crash.
+inline void expect_error(const RunResult& result, const std::vector<std::string>& words) {
+  EXPECT_TRUE(result.code == 1 || result.code == 2) << testing::PrintToString(result);
+  EXPECT_FALSE(result.err.empty());
+  for (const std::string& word : words)
+    EXPECT_NE(result.err.find(word), std::string::npos) << "no \"" << word << "\" in:\n"
+                                                        << testing::PrintToString(result);
+}
+
+}  // namespace sol::test
