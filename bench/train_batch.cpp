@@ -200,7 +200,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     set_thread_count(threads);
-    set_torch_threads(thread_count());
     run(batches, precision);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_batch: %s\n", error.what());

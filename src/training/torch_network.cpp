@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/fail.h"
+#include "base/threads.h"
 
 namespace sol {
 namespace {
@@ -135,12 +136,11 @@ struct TorchNetwork::Impl {
   }
 };
 
-void set_torch_threads(int n) {
-  at::set_num_threads(n);
-}
-
 TorchNetwork::TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters)
     : shape_(shape), impl_(std::make_unique<Impl>()) {
+  // LibTorch starts with one thread and, as it shares our runtime, at its first large operation
+  // would leave the whole program with one.
+  at::set_num_threads(thread_count());
   impl_->shape = shape;
   const auto shapes = policy_parameter_shapes(shape);
   for (const auto& [name, expected] : shapes) {

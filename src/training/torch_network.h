@@ -27,12 +27,10 @@ struct LossTerms {
   int64_t steps = 0;  // effective ones; the means are over these
 };
 
-// Threads of LibTorch's own loops; it defaults to one.
-void set_torch_threads(int n);
-
 class TorchNetwork {
  public:
-  // Throws Error naming the parameter that is missing, superfluous or misshapen.
+  // Throws Error naming the parameter that is missing, superfluous or misshapen. LibTorch uses
+  // thread_count() threads from then on.
   TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters);
   ~TorchNetwork();
   TorchNetwork(TorchNetwork&&) noexcept;

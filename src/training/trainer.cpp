@@ -77,9 +77,7 @@ class Trainer {
         identity_(run_identity(model, data, config)),
         network_(shape_, initial_parameters(shape_, config.seed)),
         optimiser_(network_, config.optimiser),
-        log_(options.out / "train.jsonl") {
-    set_torch_threads(thread_count());
-  }
+        log_(options.out / "train.jsonl") {}
 
   TrainingOutcome run(std::stop_token stop) {
     begin();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/threads.h"
 #include "golden_schedules.h"
 #include "sol/error.h"
 #include "training/initialisation.h"
@@ -54,6 +55,25 @@ TEST_P(GoldenNetwork, LogitsAndLogProbabilitiesOfWholeSchedules) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, GoldenNetwork, testing::Values("p1", "p2"));
+
+TEST(TorchNetwork, LeavesTheProgramItsThreads) {
+  const int before = thread_count();
+  set_thread_count(3);
+  // Large enough for LibTorch to work in parallel.
+  const PolicyNetworkShape shape{
+      .hidden_size = 256, .actions = 64, .d_model = 256, .max_length = 4};
+  const TorchNetwork network(shape, initial_parameters(shape, 1));
+  Schedule s;
+  s.hidden.assign(256, 0.1f);
+  s.embedding.assign(256, 0.2f);
+  s.features.resize(1);
+  s.previous_actions = {-1};
+  s.actions = {3};
+  const std::vector<const Schedule*> many(512, &s);
+  network.logits(many);
+  EXPECT_EQ(thread_count(), 3);
+  set_thread_count(before);
+}
 
 TEST(TorchNetwork, RefusesForeignParameters) {
   PolicyNetworkShape shape{
