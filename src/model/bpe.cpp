@@ -17,6 +17,8 @@ Bpe::Bpe(TokenizerFile& file, bool words_are_bytes) : words_are_bytes_(words_are
   if (model.has("type") && model.type() != "BPE") {
     fail("{}: the type \"{}\" is not supported, only \"BPE\" is", where, model.type());
   }
+  model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix",
+                    "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"});
   if (!file.has_vocabulary) fail("{}: the field \"vocab\" is missing", where);
   if (!file.has_merges) fail("{}: the field \"merges\" is missing", where);
   vocabulary_.reserve(file.vocabulary.size());
@@ -31,8 +33,6 @@ Bpe::Bpe(TokenizerFile& file, bool words_are_bytes) : words_are_bytes_(words_are
 }
 
 void Bpe::read_options(const Component& model) {
-  model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix",
-                    "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"});
   const std::string& where = model.where();
   if (model.has("dropout") && !model.child("dropout").is_zero_or_null()) {
     fail("{}.dropout: random merges are not supported; set it to null", where);
