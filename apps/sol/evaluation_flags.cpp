@@ -120,6 +120,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
 
   const std::filesystem::path dir = flags.model.model_dir();
   setup.model = load_flagged_model(flags.model);
+  check_protocol(setup.protocol, setup.model->config());
   if (setup.controller) setup.controller->require_model(setup.model->fingerprint(), dir.string());
   const auto tokenizer = Tokenizer::load(dir);
   if (tokenizer->vocab_size() > setup.model->config().vocab_size)

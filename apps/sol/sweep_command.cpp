@@ -46,6 +46,7 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   print("{:<16} {:<10} {:<7} {:>6} {:>10} {:>10} {:>11} {:>9} {:>7}  {}\n", "against", "at",
         "points", "number", sweep.policy, "baseline", "difference", "p", "wins", "95 % interval");
   for (const Comparison& row : summary.comparisons) {
+    if (row.scope == Scope::all && !any_outside(sweep)) continue;
     const PairedTest& test = row.test;
     print(
         "{:<16} {:<10} {:<7} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f} {:>9.1e} {:>6.1f}%  "
@@ -55,12 +56,14 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
         row.interval.high);
   }
   print("\n");
-  for (const Adherence& row : summary.adherence)
+  for (const Adherence& row : summary.adherence) {
+    if (row.scope == Scope::all && !any_outside(sweep)) continue;
     print(
         "requests met within {} ({}): {:.1f} % on all axes; keep {:.1f} %, prune {:.1f} %, bits "
         "{:.1f} %\n",
         Adherence::tolerance, to_string(row.scope), 100 * row.all_axes_share, 100 * row.share[0],
         100 * row.share[1], 100 * row.share[2]);
+  }
 }
 
 void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep& sweep) {

@@ -36,18 +36,10 @@ BlockEvaluator::BlockEvaluator(FrozenModel& model, const BlockDataset& blocks,
       indices_(std::move(indices)),
       options_(options),
       keep_bytes_(keep_bytes) {
-  if (options_.context < 1 || options_.horizon < 1 || options_.batch < 1)
-    fail("perplexity protocol: context ({}), horizon ({}) and batch ({}) must be positive",
-         options_.context, options_.horizon, options_.batch);
+  check_protocol(options_, model_.config());
   if (blocks_.block_length() != options_.block_length())
     fail("the data is cut into blocks of {} ids, but a context of {} and {} steps need {}",
          blocks_.block_length(), options_.context, options_.horizon, options_.block_length());
-  const int positions = model_.config().max_position_embeddings;
-  if (options_.context + options_.horizon > positions)
-    fail(
-        "a context of {} and {} decode steps need {} positions, but the model has {} "
-        "(max_position_embeddings): ask for a shorter context",
-        options_.context, options_.horizon, options_.context + options_.horizon, positions);
   if (indices_.empty()) fail("there is no block to evaluate");
   for (const int64_t index : indices_)
     if (index < 0 || index >= blocks_.size())
@@ -235,6 +227,18 @@ double mean_attended(std::span<const BlockResult> results) {
   double sum = 0;
   for (const BlockResult& result : results) sum += result.attended;
   return sum / static_cast<double>(results.size());
+}
+
+void check_protocol(const ProtocolOptions& options, const LlamaConfig& config) {
+  if (options.context < 1 || options.horizon < 1 || options.batch < 1)
+    fail("perplexity protocol: context ({}), horizon ({}) and batch ({}) must be positive",
+         options.context, options.horizon, options.batch);
+  const int64_t needed = int64_t{options.context} + options.horizon;
+  if (needed > config.max_position_embeddings)
+    fail(
+        "a context of {} and {} decode steps need {} positions, but the model has {} "
+        "(max_position_embeddings): ask for a shorter context",
+        options.context, options.horizon, needed, config.max_position_embeddings);
 }
 
 void check_budget(const Budget& budget) {

@@ -94,6 +94,9 @@ Budget mean_realised(std::span<const BlockResult> results);
 // Mean over blocks of the share of keys really attended to.
 double mean_attended(std::span<const BlockResult> results);
 
+// Throws Error unless context, horizon and batch are positive and the model has enough positions.
+void check_protocol(const ProtocolOptions& options, const LlamaConfig& config);
+
 // Throws Error naming the axis unless every share lies in [0, 1].
 void check_budget(const Budget& budget);
 

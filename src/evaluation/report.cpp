@@ -188,7 +188,7 @@ std::string scope_name(Scope scope) {
 std::string paired_table(const Sweep& sweep, const SweepSummary& summary, Matching matching) {
   std::string rows;
   for (const Comparison& row : summary.comparisons) {
-    if (row.matching != matching) continue;
+    if (row.matching != matching || (row.scope == Scope::all && !any_outside(sweep))) continue;
     const PairedTest& test = row.test;
     rows += fmt::format(
         "<tr><td>{} against {}, {}</td><td>{}</td><td>{}</td><td>{}</td><td>{} ± {:.3f}</td>"
@@ -210,15 +210,17 @@ std::string paired_table(const Sweep& sweep, const SweepSummary& summary, Matchi
       caption, rows);
 }
 
-std::string adherence_table(const SweepSummary& summary) {
+std::string adherence_table(const Sweep& sweep, const SweepSummary& summary) {
   std::string rows;
-  for (const Adherence& row : summary.adherence)
+  for (const Adherence& row : summary.adherence) {
+    if (row.scope == Scope::all && !any_outside(sweep)) continue;
     rows += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
         "<td>{:.3f} / {:.3f} / {:.3f}</td><td>{:.3f} / {:.3f} / {:.3f}</td></tr>\n",
         scope_name(row.scope), row.points, percent(row.all_axes_share), percent(row.share[0]),
         percent(row.share[1]), percent(row.share[2]), row.mean_error[0], row.mean_error[1],
         row.mean_error[2], row.largest_error[0], row.largest_error[1], row.largest_error[2]);
+  }
   return fmt::format(
       "<div class=\"scroll\"><table><caption>Requests met within {} of the requested average"
       "</caption>\n<tr><th>Budgets</th><th>Number</th><th>All axes</th><th>κ</th><th>ρ</th>"
@@ -312,7 +314,7 @@ std::string sweep_report(const Sweep& sweep, const SweepSummary& summary,
   for (const AxisText& text : axis_texts)
     if (sweep.space.on(text.axis)) html += adherence_plot(sweep, text);
   html += "</div>\n";
-  html += adherence_table(summary);
+  html += adherence_table(sweep, summary);
 
   html += "<h2 id=\"paired\">Paired comparisons</h2>\n";
   html += paired_table(sweep, summary, Matching::realised);

@@ -42,12 +42,9 @@ std::vector<double> linear_ticks(double low, double high, int count) {
   if (!(high > low) || count < 1) return {low};
   const double rough = (high - low) / count;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= rough * (1 - 1e-9)) {
-      step = factor * power;
-      break;
-    }
+  // The round step nearest to the wanted one, by ratio.
+  const double ratio = rough / power;
+  const double step = power * (ratio >= 7.07 ? 10 : ratio >= 3.16 ? 5 : ratio >= 1.41 ? 2 : 1);
   std::vector<double> ticks;
   const double first = std::ceil(low / step - 1e-9);
   for (double i = first; i * step <= high + 1e-9 * step; ++i)

@@ -43,7 +43,7 @@ struct PlotLevel {
 };
 
 struct Plot {
-  std::string title;
+  std::string title = {};
   PlotAxis x, y;
   std::vector<PlotSeries> series = {};
   std::vector<PlotLevel> levels = {};

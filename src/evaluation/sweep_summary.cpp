@@ -93,6 +93,11 @@ const Comparison* SweepSummary::find(std::string_view baseline, Matching matchin
   return nullptr;
 }
 
+bool any_outside(const Sweep& sweep) {
+  return std::any_of(sweep.points.begin(), sweep.points.end(),
+                     [](const SweepPoint& point) { return !point.inside; });
+}
+
 SweepSummary summarise(const Sweep& sweep, uint64_t seed, int bootstrap_draws) {
   if (sweep.points.empty()) fail("a sweep without points has no summary");
   SweepSummary summary;

@@ -46,6 +46,9 @@ struct SweepSummary {
   const Comparison* find(std::string_view baseline, Matching matching, Scope scope) const;
 };
 
+// Whether the scopes differ, so that tables need both.
+bool any_outside(const Sweep& sweep);
+
 SweepSummary summarise(const Sweep& sweep, uint64_t seed, int bootstrap_draws = 2000);
 
 // The points inside the trained ranges that no other beats on both net keep-rate and perplexity,

@@ -110,7 +110,7 @@ RC_GTEST_PROP(Ticks, LieWithinTheRange, ()) {
   const int count = *rc::gen::inRange(2, 12);
   const auto ticks = linear_ticks(low, high, count);
   RC_ASSERT(!ticks.empty());
-  RC_ASSERT(ticks.size() <= static_cast<size_t>(count) + 1);
+  RC_ASSERT(ticks.size() <= 2 * static_cast<size_t>(count) + 1);
   for (const double tick : ticks) RC_ASSERT(tick >= low - 1e-6 && tick <= high + 1e-6);
 }
 

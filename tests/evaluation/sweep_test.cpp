@@ -10,6 +10,7 @@
 #include "policy/policies.h"
 #include "sol/error.h"
 #include "support.h"
+#include "throws.h"
 #include "xml_check.h"
 
 namespace sol {
@@ -218,15 +219,15 @@ TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
                 testing::AnyOf("points.csv", "points.jsonl", "summary.json", "report.html"));
 }
 
-TEST_F(SweepTest, FailingToWriteNamesTheFileAndKeepsTheOldResults) {
+TEST_F(SweepTest, FailingToWriteNamesTheFile) {
   const Sweep sweep = run(request());
   const SweepSummary summary = summarise(sweep, 1, 300);
   test::TemporaryDirectory directory;
-  write_file_atomically(directory.path() / "points.csv", "old");
-  std::filesystem::create_directory(directory.path() / "report.html");  // in the way
-  std::filesystem::create_directory(directory.path() / "report.html" / "inside");
-  EXPECT_THROW(write_sweep(directory.path(), sweep, summary, settings()), Error);
-  EXPECT_THROW(write_sweep(directory.path() / "missing", sweep, summary, settings()), Error);
+  EXPECT_THAT([&] { write_sweep(directory.path() / "missing", sweep, summary, settings()); },
+              test::throws({"missing"}));
+  std::filesystem::create_directories(directory.path() / "report.html" / "in the way");
+  EXPECT_THAT([&] { write_sweep(directory.path(), sweep, summary, settings()); },
+              test::throws({"report.html"}));
 }
 
 TEST_F(SweepTest, TheReportIsWellFormedSelfContainedAndComplete) {

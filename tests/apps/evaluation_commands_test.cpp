@@ -1,0 +1,176 @@
+// sol eval, sweep and probe on the embedded model, with short contexts.
+#include <fstream>
+
+#include "base/file_io.h"
+#include "base/json.h"
+#include "made_controller.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class EvaluationCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream file(text);
+    for (int i = 0; i < 60; ++i)
+      file << "The " << (i % 7 == 0 ? "old" : "young") << " man number " << i
+           << " walked down to the river and looked at the water for " << i * 37 % 19
+           << " minutes, as he had done every day.\n";
+    file << "<|endoftext|>\n";
+  }
+
+  RunResult run(const std::string& command, const std::vector<std::string>& more,
+                const RunOptions& options = {}) const {
+    std::vector<std::string> arguments{command,     "--data", text.string(), "--context", "48",
+                                       "--threads", "1",      "--precision", "f32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_sol(arguments, options);
+  }
+
+  std::string controller() const {
+    const fs::path path = dir.path() / "controller";
+    made_controller(default_fingerprint()).save(path);
+    return path.string();
+  }
+
+  TemporaryDirectory dir;
+  fs::path text = dir.path() / "text.txt";
+  fs::path out = dir.path() / "out";
+};
+
+const std::vector<std::string> harsh{"--kappa-levels", "0.02,1", "--rho-levels", "0.3,1",
+                                     "--bits-levels",  "3,16",   "--horizon",    "8"};
+
+std::vector<std::string> operator+(std::vector<std::string> first,
+                                   const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
+  const RunResult dense = run("eval", {"--json", "--blocks", "3"});
+  ASSERT_EQ(dense.code, 0) << testing::PrintToString(dense);
+  const Json json = parse_json(dense.out, "output");
+  EXPECT_EQ(json["policy"], "dense");
+  EXPECT_EQ(json["blocks"], 3);
+  EXPECT_EQ(json["steps"], 3 * 16);
+  EXPECT_EQ(json["net_keep"], 1.0);
+  EXPECT_GT(json["perplexity"].get<double>(), 1.0);
+  EXPECT_LT(json["perplexity"].get<double>(), 1000.0);
+  EXPECT_EQ(json["run"]["model_fingerprint"], default_fingerprint());
+
+  const RunResult fixed =
+      run("eval", harsh + std::vector<std::string>{"-p", "fixed", "--keep", "0.5", "--prune", "0.6",
+                                                   "--bits", "8", "--blocks", "3"});
+  ASSERT_EQ(fixed.code, 0) << testing::PrintToString(fixed);
+  for (const char* word :
+       {"policy      fixed", "perplexity", "requested   keep 0.5000", "realised", "attended"})
+    EXPECT_NE(fixed.out.find(word), std::string::npos) << word << " in " << fixed.out;
+}
+
+TEST_F(EvaluationCommands, ARecordedScheduleReplaysToTheSameLogProbabilities) {
+  const std::string file = (dir.path() / "schedule.json").string();
+  const RunResult first = run("eval", {"-c", controller(), "--keep", "0.4", "--json", "--blocks",
+                                       "3", "--schedule-out", file});
+  ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
+  const RunResult second = run("eval", {"--replay", file, "--json"});
+  ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
+  const Json before = parse_json(first.out, "first"), after = parse_json(second.out, "second");
+  EXPECT_EQ(before["policy"], "learned");
+  EXPECT_EQ(after["policy"], "replay of learned");
+  EXPECT_EQ(after["largest_log_prob_difference"], 0.0);
+  EXPECT_EQ(before["perplexity"], after["perplexity"]);
+  EXPECT_EQ(before["realised"], after["realised"]);
+
+  std::ofstream(text) << std::string(8000, 'b') << "\n";  // another text under the same name
+  expect_error(run("eval", {"--replay", file}), {"block 0", "recorded"});
+}
+
+TEST_F(EvaluationCommands, SweepWritesAReportAndStoresAFrontier) {
+  const std::string path = controller();
+  const RunResult result =
+      run("sweep", {"-c", path, "--keep", "0.3,0.8", "--prune", "0.4:0.8:0.2", "--bits", "8",
+                    "--blocks", "4", "--bootstrap", "200", "--baselines", "fixed,random-matched",
+                    "--store-frontier", "-o", out.string()});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  for (const char* word : {"fixed", "random-matched", "realised", "requested", "inside", "all",
+                           "requests met", "report.html"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
+  for (const char* name : {"points.csv", "points.jsonl", "summary.json", "report.html"})
+    EXPECT_TRUE(fs::exists(out / name)) << name;
+  const Json summary = read_json(out / "summary.json");
+  EXPECT_EQ(summary["settings"]["points"], 6);
+  EXPECT_EQ(summary["settings"]["horizon"], 8);  // the controller's
+  EXPECT_EQ(summary["comparisons"].size(), 8u);
+  EXPECT_NE(summary["run"]["command"].get<std::string>().find("sweep"), std::string::npos);
+
+  const auto frontier = Controller::load(path).settings().frontier;
+  ASSERT_FALSE(frontier.empty());
+  for (const FrontierPoint& point : frontier) EXPECT_GE(point.budget.rho, 0.5f);  // inside only
+}
+
+TEST_F(EvaluationCommands, SweepFiguresDependOnTheSeedOnly) {
+  const auto points = [&](const char* batch, const char* seed) {
+    const RunResult result =
+        run("sweep", harsh + std::vector<std::string>{"--keep", "0.4", "--prune", "0.5,0.7",
+                                                      "--bits", "8", "--blocks", "3", "--batch",
+                                                      batch, "--seed", seed, "--deterministic",
+                                                      "--bootstrap", "100", "-o", out.string()});
+    EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+    return read_file(out / "points.csv");
+  };
+  const std::string first = points("256", "1");
+  EXPECT_EQ(points("2", "1"), first);
+  EXPECT_NE(points("256", "2"), first);
+}
+
+TEST_F(EvaluationCommands, AnInterruptedSweepLeavesNothing) {
+  const RunResult result =
+      run("sweep",
+          harsh + std::vector<std::string>{"--keep", "0.1:0.9:0.01", "--prune", "0.4:0.9:0.01",
+                                           "--bits", "8", "-o", out.string()},
+          {.interrupt_after_ms = 1500});
+  EXPECT_EQ(result.code, 130) << testing::PrintToString(result);
+  EXPECT_TRUE(fs::is_empty(out));
+}
+
+TEST_F(EvaluationCommands, ProbeShowsLevelsAndAnOracle) {
+  const std::vector<std::string> few{"--kappa", "0.5,0.1",  "--rho", "0.4",         "--bits",
+                                     "4",       "--blocks", "3",     "--schedules", "3"};
+  const RunResult text_result = run("probe", harsh + few);
+  ASSERT_EQ(text_result.code, 0) << testing::PrintToString(text_result);
+  for (const char* word : {"dense perplexity", "kappa", "rho", "bits", "oracle per block"})
+    EXPECT_NE(text_result.out.find(word), std::string::npos) << word << " in " << text_result.out;
+  const RunResult result = run("probe", harsh + few + std::vector<std::string>{"--json"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  const Json json = parse_json(result.out, "output");
+  ASSERT_EQ(json["levels"].size(), 4u);
+  EXPECT_EQ(json["levels"][1]["action"], "k010-s100-q16");
+  ASSERT_EQ(json["oracle"].size(), 3u);
+  for (const Json& budget : json["oracle"])
+    EXPECT_LE(budget["oracle_perplexity"].get<double>(),
+              budget["best_single_schedule_perplexity"].get<double>());
+}
+
+TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
+  expect_error(run("eval", {"--blocks", "100000"}), {"--blocks 100000", "only"});
+  expect_error(run("eval", {"--context", "4000"}), {"4000"});
+  expect_error(run("eval", {"-p", "fixed"}), {"--kappa-levels"});
+  expect_error(run("eval", {"-p", "learned"}), {"-c"});
+  expect_error(run("eval", {"-p", "psychic"}), {"psychic", "random-matched"});
+  expect_error(run("eval", {"--keep", "1.5"}), {"--keep"});
+  expect_error(run("eval", {"--rho-levels", "0.5,x"}), {"--rho-levels", "'x'"});
+  expect_error(run("eval", {"--replay", text.string()}), {"text.txt"});
+  expect_error(run("probe", {"--bits", "1"}), {"--bits", "1"});
+  expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "--rho-levels", "0.5,1"}),
+               {"--store-frontier", "-c"});
+  const fs::path other = dir.path() / "other";
+  made_controller("00000000000000000000000000000000").save(other);
+  expect_error(run("sweep", {"-o", out.string(), "-c", other.string()}),
+               {"00000000000000000000000000000000", default_fingerprint()});
+}
+
+}  // namespace
+}  // namespace sol::test
