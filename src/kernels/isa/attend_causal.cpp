@@ -51,24 +51,38 @@ const T* token(const CacheView& cache, int j) {
          static_cast<int64_t>(j % cache.block_tokens) * cache.dim;
 }
 
+// Four keys from `key[0..4)` into columns j..j+4 of the transposed tile.
+template <typename T>
+void transpose_keys(const T* const (&key)[4], int j, int dim, float* keys) {
+  for_vectors(dim, [&](int d, auto part) {
+    float lanes[4][kWidth];
+    for (int r = 0; r < 4; ++r) store(lanes[r], load(key[r] + d, part));
+    for (int q = 0; q < kWidth; q += 4) {
+      __m128 a = _mm_loadu_ps(lanes[0] + q), b = _mm_loadu_ps(lanes[1] + q);
+      __m128 c = _mm_loadu_ps(lanes[2] + q), e = _mm_loadu_ps(lanes[3] + q);
+      _MM_TRANSPOSE4_PS(a, b, c, e);
+      const __m128 rows[4] = {a, b, c, e};
+      for (int l = 0; l < 4 && d + q + l < dim; ++l)
+        _mm_storeu_ps(keys + (d + q + l) * kKeys + j, rows[l]);
+    }
+  });
+}
+
 template <typename T>
 void load_tile(const CacheView& keys, const CacheView& values, int begin, int count, const Call& c,
                const Scratch& s) {
+  for (int j = 0; j < kKeys; j += 4) {
+    // Scores of keys that do not exist are masked later, but must not be computed from leftovers:
+    // they repeat the last key's.
+    const T* key[4];
+    for (int r = 0; r < 4; ++r) key[r] = token<T>(keys, begin + smaller(j + r, count - 1));
+    transpose_keys(key, j, c.dim, s.keys);
+  }
   for (int j = 0; j < count; ++j) {
-    const T* key = token<T>(keys, begin + j);
-    for_vectors(c.dim, [&](int d, auto part) {
-      float lanes[kWidth];
-      store(lanes, load(key + d, part));
-      const int n = smaller(kWidth, c.dim - d);
-      for (int l = 0; l < n; ++l) s.keys[(d + l) * kKeys + j] = lanes[l];
-    });
     const T* value = token<T>(values, begin + j);
     float* row = s.values + static_cast<int64_t>(j) * c.padded_dim;
     for_vectors(c.dim, [&](int d, auto part) { store(row + d, load(value + d, part)); });
   }
-  // Scores of keys that do not exist are masked, but must not be computed from leftovers.
-  for (int d = 0; d < c.dim && count < kKeys; ++d)
-    for (int j = count; j < kKeys; ++j) s.keys[d * kKeys + j] = 0;
 }
 
 // Turns one row of scores into weights relative to the row's running maximum; later keys than its
