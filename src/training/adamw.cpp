@@ -14,6 +14,13 @@ AdamW::AdamW(const TorchNetwork& network, const AdamWOptions& options) : options
   }
 }
 
+double AdamW::learning_rate() const {
+  if (options_.final_learning_rate < 0 || options_.decay_steps <= 0) return options_.learning_rate;
+  const double done =
+      std::min(1.0, static_cast<double>(steps_) / static_cast<double>(options_.decay_steps));
+  return options_.learning_rate + done * (options_.final_learning_rate - options_.learning_rate);
+}
+
 double AdamW::step(TorchNetwork& network) {
   double squares = 0;
   for (const std::string& name : network.names()) {
@@ -30,11 +37,12 @@ double AdamW::step(TorchNetwork& network) {
   // PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
   const float clip = static_cast<float>(std::min(1.0, options_.max_gradient_norm / (norm + 1e-6)));
 
+  const double rate = learning_rate();
   ++steps_;
   const double correction1 = 1.0 - std::pow(options_.beta1, static_cast<double>(steps_));
   const double correction2 = 1.0 - std::pow(options_.beta2, static_cast<double>(steps_));
-  const float decay = static_cast<float>(1.0 - options_.learning_rate * options_.weight_decay);
-  const float step_size = static_cast<float>(options_.learning_rate / correction1);
+  const float decay = static_cast<float>(1.0 - rate * options_.weight_decay);
+  const float step_size = static_cast<float>(rate / correction1);
   const float root = static_cast<float>(std::sqrt(correction2));
   const float beta1 = static_cast<float>(options_.beta1),
               beta2 = static_cast<float>(options_.beta2);

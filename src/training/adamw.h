@@ -12,6 +12,10 @@ namespace sol {
 
 struct AdamWOptions {
   double learning_rate = 1e-4;
+  // Linear decay from learning_rate to this over `decay_steps`, constant after them; negative:
+  // constant throughout, as in the paper.
+  double final_learning_rate = -1;
+  int64_t decay_steps = 0;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
@@ -27,6 +31,7 @@ class AdamW {
   double step(TorchNetwork& network);
 
   int64_t steps() const { return steps_; }
+  double learning_rate() const;  // of the next step
   const AdamWOptions& options() const { return options_; }
 
   // Moments by parameter name, for checkpoints.

@@ -128,6 +128,8 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   if (auto m = root.optional_map("optimisation")) {
     c.updates = m->get_or("updates", c.updates);
     c.optimiser.learning_rate = m->get_or("learning_rate", c.optimiser.learning_rate);
+    c.optimiser.final_learning_rate =
+        m->get_or("final_learning_rate", c.optimiser.final_learning_rate);
     c.optimiser.weight_decay = m->get_or("weight_decay", c.optimiser.weight_decay);
     c.optimiser.max_gradient_norm = m->get_or("max_grad_norm", c.optimiser.max_gradient_norm);
     c.grad_accum = m->get_or("grad_accum", c.grad_accum);
@@ -289,6 +291,7 @@ Json TrainingConfig::to_json() const {
       {"optimisation",
        {{"updates", updates},
         {"learning_rate", optimiser.learning_rate},
+        {"final_learning_rate", optimiser.final_learning_rate},
         {"weight_decay", optimiser.weight_decay},
         {"max_grad_norm", optimiser.max_gradient_norm},
         {"grad_accum", grad_accum},

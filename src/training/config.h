@@ -38,7 +38,7 @@ struct TrainingConfig {
   int batch = 8;         // inputs decoded together, and whitened together
   double task_kl = 0.0;  // weight of KL(dense ‖ executed) in the reward, beside log p(y)
 
-  PolicyNetworkShape policy;  // hidden_size and actions are filled in by for_model
+  PolicyNetworkShape policy;  // the trainer fills in hidden_size and actions
   AdvantageOptions advantage;
   LossOptions loss;
   AdamWOptions optimiser;

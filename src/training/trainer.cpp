@@ -49,7 +49,9 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   Json settings = config.to_json();
   settings.erase("name");
   settings.erase("model");
-  settings["optimisation"].erase("updates");
+  // With a decaying learning rate the length belongs to the run: prolonged, it would be another
+  // one.
+  if (config.optimiser.final_learning_rate < 0) settings["optimisation"].erase("updates");
   return {{"config", settings},
           {"model_fingerprint", model.fingerprint()},
           {"precision", model.precision() == Precision::bf16 ? "bf16" : "f32"},
@@ -61,6 +63,12 @@ PolicyNetworkShape network_shape(const FrozenModel& model, const TrainingConfig&
   shape.hidden_size = model.config().hidden_size;
   shape.actions = config.space.size();
   return shape;
+}
+
+AdamWOptions optimiser_options(const TrainingConfig& config) {
+  AdamWOptions options = config.optimiser;
+  options.decay_steps = config.updates;
+  return options;
 }
 
 class Trainer {
@@ -75,8 +83,8 @@ class Trainer {
         shape_(network_shape(model, config)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config)),
-        network_(shape_, initial_parameters(shape_, config.seed)),
-        optimiser_(network_, config.optimiser),
+        network_(shape_, first_parameters()),
+        optimiser_(network_, optimiser_options(config)),
         log_(options.out / "train.jsonl") {}
 
   TrainingOutcome run(std::stop_token stop) {
@@ -109,6 +117,21 @@ class Trainer {
     double advantage_deviation = 0;
     int64_t inputs = 0;
   };
+
+  // A fresh policy, or the one of an earlier controller that fits.
+  Parameters first_parameters() const {
+    if (options_.initial.empty()) return initial_parameters(shape_, config_.seed);
+    const Controller start = Controller::load(options_.initial);
+    start.require_model(model_.fingerprint(), "the model to train for");
+    if (start.space() != config_.space || start.network().shape() != shape_) {
+      fail(
+          "{}: its action space or network differs from the configuration's; a run can start from "
+          "a "
+          "controller of the same shape only",
+          options_.initial.string());
+    }
+    return start.network().parameters();
+  }
 
   fs::path checkpoint_path() const { return options_.out / "checkpoint" / "state.safetensors"; }
 
