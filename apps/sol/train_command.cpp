@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/file_io.h"
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
@@ -53,6 +54,7 @@ void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
   const std::stop_token stop = interrupt_token();
   const TrainingConfig config = read_config(flags);
+  ensure_writable_directory(flags.options.out);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   const std::filesystem::path model_dir = flags.model.model_dir();
   const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(model_dir);
@@ -121,6 +123,9 @@ void add_train_command(CLI::App& app) {
                    "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  command->add_option("--init", flags->options.initial,
+                      "Start from this controller's policy instead of a fresh one")
+      ->type_name("DIR");
   command->add_option("--cache", flags->cache, "Where tokenised text is kept (default: OUT/cache)")
       ->type_name("DIR");
   CLI::Option* resume =
