@@ -1,5 +1,6 @@
 // Controllers on disk (docs/formats.md, "Controller").
 #define XXH_INLINE_ALL
+#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -154,7 +155,8 @@ Parameters read_weights(const fs::path& path) {
 class Staging {
  public:
   explicit Staging(const fs::path& dir) : path_(dir / fmt::format(".saving-{}", ::getpid())) {
-    fs::remove_all(path_);
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);  // of a process that died with this number
     ensure_writable_directory(path_);
   }
   ~Staging() {
@@ -174,12 +176,21 @@ void move_file(const fs::path& from, const fs::path& to) {
     fail("{}: cannot replace: {}", to.string(), std::strerror(errno));
 }
 
+// Makes renames last through a power cut, where the file system can.
+void flush_directory(const fs::path& dir) {
+  const int descriptor = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
 }  // namespace
 
 void Controller::save(const fs::path& dir) const {
   // The settings may have been changed since construction: never write what load() would reject.
   const Controller checked(space_, settings_, network_);
-  const bool existed = fs::exists(dir);
+  std::error_code unknown;
+  const bool existed = fs::exists(dir, unknown);
   try {
     ensure_writable_directory(dir);
     const Staging staging(dir);
@@ -190,6 +201,7 @@ void Controller::save(const fs::path& dir) const {
     // Both are complete and flushed. Between the two renames the checksum tells the pair apart.
     move_file(weights, dir / weights_name);
     move_file(settings, dir / settings_name);
+    flush_directory(dir);
   } catch (...) {
     std::error_code ignored;
     if (!existed) fs::remove(dir, ignored);  // only if empty
@@ -198,7 +210,9 @@ void Controller::save(const fs::path& dir) const {
 }
 
 Controller Controller::load(const fs::path& dir) {
-  if (!fs::is_directory(dir)) fail("{}: not a directory; a controller is one", dir.string());
+  std::error_code unknown;
+  if (!fs::is_directory(dir, unknown))
+    fail("{}: not a directory; a controller is one", dir.string());
   const fs::path settings_path = dir / settings_name, weights_path = dir / weights_name;
   const std::string where = settings_path.string();
   const Json json = read_json(settings_path);

@@ -154,6 +154,9 @@ TEST(Controller, SavingWhereNothingCanBeWrittenIsAnError) {
   EXPECT_THAT(error_of([&] { controller().save(dir.path() / "file"); }), HasSubstr("file"));
   EXPECT_THAT(error_of([&] { controller().save(dir.path() / "file" / "sub"); }), HasSubstr("file"));
   EXPECT_THAT(error_of([&] { controller().save("/proc/no-such-place"); }), HasSubstr("/proc"));
+  const fs::path too_long = dir.path() / std::string(300, 'x');
+  EXPECT_THAT(error_of([&] { controller().save(too_long); }), HasSubstr("xxx"));
+  EXPECT_THAT(error_of([&] { Controller::load(too_long); }), HasSubstr("xxx"));
 }
 
 TEST(Controller, SettingsThatLoadWouldRejectAreNotSaved) {
