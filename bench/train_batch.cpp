@@ -22,6 +22,7 @@
 #include "base/threads.h"
 #include "model/safetensors.h"
 #include "policy/policies.h"
+#include "sol/error.h"
 #include "training/initialisation.h"
 #include "training/rollout.h"
 #include "training/update.h"
