@@ -31,7 +31,8 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens = false) const;
 
   // Decodes one id after another and hands out text as soon as it is complete UTF-8; the
-  // concatenation of all pieces and of finish() equals decode() of all ids.
+  // concatenation of all pieces and of finish() equals decode() of all ids. The tokenizer must
+  // outlive it.
   class Stream {
    public:
     virtual ~Stream() = default;

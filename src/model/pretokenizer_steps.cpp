@@ -17,24 +17,38 @@ class Split : public PreTokenizer::Step {
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
   void apply(const Word& word, Scratch& scratch, MatchScratch& matching) const override {
+    const auto emit = [&](size_t begin, size_t end) {
+      scratch.next_words.push_back(
+          {word.text.substr(begin, end - begin), word.starts_text && begin == 0});
+    };
+    if (behavior_ == SplitBehavior::isolated) {
+      // What all byte-level tokenizers do: no list of parts in between.
+      for_each_part(word.text, matching, [&](size_t begin, size_t end, bool) { emit(begin, end); });
+      return;
+    }
     auto& parts = scratch.parts;
     parts.clear();
-    size_t done = 0;
-    pattern_.for_each_match(word.text, matching, [&](size_t begin, size_t end) {
-      if (done < begin) parts.push_back({done, begin, invert_});
-      parts.push_back({begin, end, !invert_});
-      done = end;
+    for_each_part(word.text, matching, [&](size_t begin, size_t end, bool is_match) {
+      parts.push_back({begin, end, is_match != invert_});
     });
-    if (done < word.text.size()) parts.push_back({done, word.text.size(), invert_});
     join(parts);
-    for (const auto& part : parts) {
-      scratch.next_words.push_back({word.text.substr(part.begin, part.end - part.begin),
-                                    word.starts_text && part.begin == 0});
-    }
+    for (const auto& part : parts) emit(part.begin, part.end);
   }
 
  private:
   using Parts = std::vector<PreTokenizer::Scratch::Part>;
+
+  // All of the text as a row of parts, each a match or what lies between two.
+  template <typename Visit>
+  void for_each_part(std::string_view text, MatchScratch& matching, Visit visit) const {
+    size_t done = 0;
+    pattern_.for_each_match(text, matching, [&](size_t begin, size_t end) {
+      if (done < begin) visit(done, begin, false);
+      visit(begin, end, true);
+      done = end;
+    });
+    if (done < text.size()) visit(done, text.size(), false);
+  }
 
   // Joins the neighbours that the behaviour wants together, or drops what it removes.
   void join(Parts& parts) const {

@@ -12,10 +12,10 @@
 #include "model/added_tokens.h"
 #include "model/bpe.h"
 #include "model/decoder.h"
+#include "model/make_tokenizer.h"
 #include "model/normalizer.h"
 #include "model/post_processor.h"
 #include "model/pretokenizer.h"
-#include "model/tokenizer_file.h"
 #include "model/utf8.h"
 
 namespace sol {
@@ -27,6 +27,13 @@ struct EncodeScratch {
   PreTokenizer::Scratch pretokenizing;
   Bpe::Scratch bpe;
   std::vector<AddedTokenMatcher::Found> found, found_normalized;
+
+  // Whether a long text has left it so large that it is better made anew.
+  bool is_large() const {
+    constexpr size_t limit = size_t{1} << 20;  // entries
+    return pretokenizing.words.capacity() + pretokenizing.next_words.capacity() > limit ||
+           bpe.symbols.capacity() > limit || bpe.ids.capacity() > limit;
+  }
 };
 
 // Hands out scratch space, one to each call at a time, so that threads share a tokenizer without
@@ -41,6 +48,7 @@ class ScratchPool {
     return scratch;
   }
   void give_back(std::unique_ptr<EncodeScratch> scratch) {
+    if (scratch->is_large()) return;
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(scratch));
   }
@@ -50,7 +58,7 @@ class ScratchPool {
   std::vector<std::unique_ptr<EncodeScratch>> idle_;
 };
 
-void check_document(const TokenizerFile& file) {
+TokenizerFile checked(TokenizerFile file) {
   const std::string where = file.path.string();
   Component(file.document, where)
       .allow_only({"version", "truncation", "padding", "added_tokens", "normalizer",
@@ -60,6 +68,7 @@ void check_document(const TokenizerFile& file) {
       fail("{}: {}: not supported; set it to null", where, field);
     }
   }
+  return file;
 }
 
 }  // namespace
@@ -97,6 +106,11 @@ struct Tokenizer::Impl {
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
 
+std::shared_ptr<const Tokenizer> make_tokenizer(TokenizerFile file) {
+  return std::make_shared<const Tokenizer>(
+      std::make_unique<Tokenizer::Impl>(checked(std::move(file))));
+}
+
 std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& dir) {
   const std::filesystem::path path = dir / "tokenizer.json";
   if (!std::filesystem::exists(path) && std::filesystem::exists(dir / "tokenizer.model")) {
@@ -105,9 +119,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& di
         "(AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR))",
         path.string());
   }
-  TokenizerFile file = TokenizerFile::read(path);
-  check_document(file);
-  auto impl = std::make_unique<Impl>(std::move(file));
+  auto impl = std::make_unique<Impl>(checked(TokenizerFile::read(path)));
   const std::filesystem::path config = dir / "tokenizer_config.json";
   if (std::filesystem::exists(config)) impl->read_config(config);
   return std::make_shared<const Tokenizer>(std::move(impl));
