@@ -1,22 +1,24 @@
 // sol: a frozen Llama with a budget dial.
+#include <unistd.h>
+
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <exception>
-#include <new>
+#include <filesystem>
+#include <string_view>
 
 #include "base/build_info.h"
 #include "base/cpu.h"
+#include "base/fail.h"
 #include "commands.h"
-#include "common.h"
+#include "program.h"
 
 namespace {
 
-constexpr int failed = 1;
-constexpr int wrong_usage = 2;
-constexpr int interrupted = 128 + SIGINT;
-constexpr int output_closed = 128 + SIGPIPE;
+#ifdef SOL_TRAINING
+constexpr bool has_training = true;
+#else
+constexpr bool has_training = false;
+#endif
 
 std::string version_text() {
   std::string isas;
@@ -24,68 +26,35 @@ std::string version_text() {
     if (!isas.empty()) isas += ' ';
     isas += sol::to_string(isa);
   }
-#ifdef SOL_TRAINING
-  const char* training = "yes";
-#else
-  const char* training = "no";
-#endif
   return fmt::format(
-      "sol {}\ncommit:      {}\ntraining:    {}\ninstructions: {} in use; this machine has {}\n"
-      "processor:   {}",
-      sol::build_version(), sol::build_commit(), training, sol::to_string(sol::current_isa()), isas,
-      sol::cpu_description());
+      "sol {}\ncommit:       {}\ntraining:     {}\ninstructions: {} in use; this machine has {}\n"
+      "processor:    {}",
+      sol::build_version(), sol::build_commit(), has_training ? "yes" : "no",
+      sol::to_string(sol::current_isa()), isas, sol::cpu_description());
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{"sol: a frozen Llama with a budget dial"};
-  app.require_subcommand(1);
-  app.set_version_flag("--version", version_text, "Version, commit and instruction sets");
-  sol::app::add_generate_command(app);
-#ifdef SOL_TRAINING
-  sol::app::add_train_command(app);
-#endif
-  sol::app::add_sweep_command(app);
-  sol::app::add_eval_command(app);
-  sol::app::add_probe_command(app);
-  sol::app::add_inspect_command(app);
-  sol::app::add_tokenize_commands(app);
-  sol::app::add_logits_command(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // CLI11 also ends --help and --version this way, with code 0.
-    return app.exit(error) == 0 ? 0 : wrong_usage;
-  }
-  return 0;
-}
-
-// Buffered output that could not be written must not pass for success.
-int finish_output(int code) {
-  std::fflush(nullptr);
-  if (!std::ferror(stdout)) return code;
-  if (errno == EPIPE) return output_closed;
-  std::fprintf(stderr, "sol: cannot write to standard output: %s\n", std::strerror(errno));
-  return failed;
+// Training is a program of its own beside this one: merely starting with LibTorch's libraries takes
+// half a second, which no other command should pay.
+[[noreturn]] void start_training(char** argv) {
+  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sol-train";
+  execv(path.c_str(), argv);
+  sol::fail("cannot start {}: {}", path.string(), std::strerror(errno));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A reader that goes away is an error of that write, not the end of a run that also writes files.
-  std::signal(SIGPIPE, SIG_IGN);
-  // Likewise a file that grows beyond the user's limit.
-  std::signal(SIGXFSZ, SIG_IGN);
-  try {
-    return finish_output(run(argc, argv));
-  } catch (const sol::app::OutputClosed&) {
-    return output_closed;
-  } catch (const sol::Cancelled&) {
-    std::fprintf(stderr, "sol: interrupted\n");
-    return interrupted;
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "sol: out of memory\n");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sol: %s\n", error.what());
-  }
-  return failed;
+  using namespace sol::app;
+  return run_program(argc, argv, [&](CLI::App& app) {
+    if (has_training && argc > 1 && std::string_view(argv[1]) == "train") start_training(argv);
+    app.set_version_flag("--version", version_text, "Version, commit and instruction sets");
+    add_generate_command(app);
+    if (has_training) app.add_subcommand("train", "Train a controller for a frozen model");
+    add_sweep_command(app);
+    add_eval_command(app);
+    add_probe_command(app);
+    add_inspect_command(app);
+    add_tokenize_commands(app);
+    add_logits_command(app);
+  });
 }

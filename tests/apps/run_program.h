@@ -23,7 +23,7 @@ struct RunOptions {
   long file_size_limit = -1;                  // bytes a file may have: a disk that fills; -1: none
   std::vector<std::string> environment = {};  // "NAME=value"
   bool close_output = false;                  // nobody reads standard output
-  int interrupt_after_ms = -1;                // send SIGINT after so long
+  std::string interrupt_when = {};            // send SIGINT once this stands in what it has written
 };
 
 struct RunResult {
@@ -74,12 +74,8 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
   [[maybe_unused]] const auto written =
       write(pipes[0][1], options.input.data(), options.input.size());
   close(pipes[0][1]);
-  if (options.interrupt_after_ms >= 0) {
-    usleep(static_cast<useconds_t>(options.interrupt_after_ms) * 1000);
-    kill(child, SIGINT);
-  }
-
   RunResult result;
+  bool interrupted = options.interrupt_when.empty();
   std::array<pollfd, 2> reading{pollfd{options.close_output ? -1 : pipes[1][0], POLLIN, 0},
                                 pollfd{pipes[2][0], POLLIN, 0}};
   const std::array<std::string*, 2> texts{&result.out, &result.err};
@@ -94,6 +90,10 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
       const ssize_t got = read(reading[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
         texts[i]->append(buffer.data(), static_cast<size_t>(got));
+        if (!interrupted && texts[i]->find(options.interrupt_when) != std::string::npos) {
+          kill(child, SIGINT);
+          interrupted = true;
+        }
       } else {
         close(reading[i].fd);
         reading[i].fd = -1;

@@ -5,7 +5,7 @@ namespace sol::test {
 namespace {
 
 bool has_training() {
-  return run_sol({"--version"}).out.find("training:    yes") != std::string::npos;
+  return run_sol({"--version"}).out.find("training:     yes") != std::string::npos;
 }
 
 TEST(Usage, EveryCommandExplainsItself) {

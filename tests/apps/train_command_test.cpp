@@ -1,0 +1,116 @@
+// sol train, small: bad input, a full disk, interruption and going on.
+#include <fstream>
+
+#include "base/file_io.h"
+#include "made_controller.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainCommand : public testing::Test {
+ protected:
+  TrainCommand() {
+    std::string prose;
+    for (int i = 0; i < 400; ++i)
+      prose += "In the year " + std::to_string(1500 + i) + " the village had " +
+               std::to_string(i * i) + " houses, and one of them was older than the rest.\n";
+    text = write("text.txt", prose + "<|endoftext|>\n");
+  }
+
+  fs::path write(const std::string& name, const std::string& content) {
+    std::ofstream(dir.path() / name) << content;
+    return dir.path() / name;
+  }
+
+  // A run that takes a second or two; `more` may override what it sets.
+  RunResult train(const std::vector<std::string>& more, const RunOptions& options = {},
+                  const std::string& updates = "3") {
+    std::vector<std::string> arguments{
+        "train",       (source_dir() / "configs/default-demo.yaml").string(),
+        "--data",      text.string(),
+        "-o",          out.string(),
+        "--updates",   updates,
+        "--threads",   "1",
+        "--precision", "f32"};
+    for (const char* setting :
+         {"rollout.context=32", "rollout.horizon=4", "rollout.schedules=2", "rollout.batch=2",
+          "policy.d_model=16", "optimisation.target_steps=16", "optimisation.minibatch=8",
+          "optimisation.grad_accum=1", "checkpoint.updates=1"})
+      arguments.insert(arguments.end(), {"--set", setting});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_sol(arguments, options);
+  }
+
+  void expect_no_leftovers() {
+    if (!fs::exists(out)) return;
+    for (const auto& entry : fs::recursive_directory_iterator(out))
+      EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+  }
+
+  TemporaryDirectory dir;
+  fs::path text, out = dir.path() / "out";
+};
+
+TEST_F(TrainCommand, MakesAControllerThatGenerates) {
+  const RunResult result = train({});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("update 3/3"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find('\r'), std::string::npos);  // plain lines where there is no terminal
+  expect_no_leftovers();
+  const RunResult text_result =
+      run_sol({"generate", "-c", out.string(), "--keep", "0.5", "-n", "20", "Once"});
+  EXPECT_EQ(text_result.code, 0) << testing::PrintToString(text_result);
+
+  // A finished run is not trained over by mistake.
+  expect_error(train({}), {out.string()});
+  EXPECT_EQ(train({"--overwrite"}).code, 0);
+}
+
+TEST_F(TrainCommand, AResumedRunEqualsAnUninterruptedOne) {
+  ASSERT_EQ(train({}, {}, "4").code, 0);
+  const std::string whole = read_file(out / "controller.safetensors");
+  out = dir.path() / "resumed";
+  ASSERT_EQ(train({}, {}, "2").code, 0);
+  const RunResult second = train({"--resume"}, {}, "4");
+  ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
+  EXPECT_EQ(read_file(out / "controller.safetensors"), whole);
+}
+
+TEST_F(TrainCommand, AnInterruptLeavesACheckpointToGoOnFrom) {
+  const RunResult stopped = train({}, {.interrupt_when = "update "}, "100000");
+  ASSERT_EQ(stopped.code, 130) << testing::PrintToString(stopped);
+  expect_no_leftovers();
+  ASSERT_TRUE(fs::exists(out / "checkpoint/state.safetensors"));
+  const RunResult again = train({"--resume"}, {.interrupt_when = "update "}, "100000");
+  EXPECT_EQ(again.code, 130) << testing::PrintToString(again);
+}
+
+TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
+  ASSERT_EQ(train({}, {}, "2").code, 0);
+  const fs::path checkpoint = out / "checkpoint/state.safetensors";
+  const std::string before = read_file(checkpoint);
+  const RunResult full = train({"--resume"}, {.file_size_limit = 60000}, "4");
+  expect_error(full, {"sol: ", out.string()});
+  EXPECT_EQ(read_file(checkpoint), before);
+  expect_no_leftovers();
+}
+
+TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
+  expect_error(train({"--set", "actions.prune=[s60, s60]"}), {"s60"});
+  expect_error(train({"--set", "budgets.keep=[0.5, 1.5]"}), {"1.5"});
+  expect_error(train({"--set", "rollout.horizonn=4"}), {"horizonn"});
+  EXPECT_FALSE(fs::exists(out / "controller.json"));
+
+  const fs::path good = text;
+  text = write("empty.txt", "");
+  expect_error(train({}), {"empty.txt"});
+  text = good;
+  out = good / "out";  // below a file
+  expect_error(train({}), {"text.txt"});
+  expect_no_leftovers();
+}
+
+}  // namespace
+}  // namespace sol::test
