@@ -131,7 +131,7 @@ TEST_F(EvaluationCommands, AnInterruptedSweepLeavesNothing) {
       run("sweep",
           harsh + std::vector<std::string>{"--keep", "0.1:0.9:0.01", "--prune", "0.4:0.9:0.01",
                                            "--bits", "8", "-o", out.string()},
-          {.interrupt_after_ms = 1500});
+          {.interrupt_when = "sweeping"});
   EXPECT_EQ(result.code, 130) << testing::PrintToString(result);
   EXPECT_TRUE(fs::is_empty(out));
 }
@@ -156,7 +156,7 @@ TEST_F(EvaluationCommands, ProbeShowsLevelsAndAnOracle) {
 
 TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("eval", {"--blocks", "100000"}), {"--blocks 100000", "only"});
-  expect_error(run("eval", {"--context", "4000"}), {"4000"});
+  expect_error(run_sol({"eval", "--data", text.string(), "--context", "4000"}), {"4016", "2048"});
   expect_error(run("eval", {"-p", "fixed"}), {"--kappa-levels"});
   expect_error(run("eval", {"-p", "learned"}), {"-c"});
   expect_error(run("eval", {"-p", "psychic"}), {"psychic", "random-matched"});
