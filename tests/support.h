@@ -10,15 +10,21 @@
 namespace sol::test {
 
 // tests/data: shipped with the repository.
-inline std::filesystem::path test_data() { return SOL_TEST_DATA; }
-inline std::filesystem::path source_dir() { return SOL_SOURCE_DIR; }
+inline std::filesystem::path test_data() {
+  return SOL_TEST_DATA;
+}
+inline std::filesystem::path source_dir() {
+  return SOL_SOURCE_DIR;
+}
 
 // Data that may not be shipped lies in shared/ beside the checkout, or where SOL_SHARED says.
 inline std::filesystem::path shared_dir() {
   if (const char* dir = std::getenv("SOL_SHARED")) return dir;
   return source_dir().parent_path() / "shared";
 }
-inline bool have_shared() { return std::filesystem::exists(shared_dir() / "data"); }
+inline bool have_shared() {
+  return std::filesystem::exists(shared_dir() / "data");
+}
 
 // A fresh directory for one test, removed with it.
 class TemporaryDirectory {
@@ -42,5 +48,6 @@ class TemporaryDirectory {
 
 }  // namespace sol::test
 
-#define SOL_SKIP_WITHOUT_SHARED() \
-  if (!sol::test::have_shared()) GTEST_SKIP() << "needs shared/ beside the checkout (or SOL_SHARED)"
+#define SOL_SKIP_WITHOUT_SHARED()                                                         \
+  if (!sol::test::have_shared()) GTEST_SKIP() << "needs shared/ beside the checkout (or " \
+                                                 "SOL_SHARED)"

@@ -123,8 +123,9 @@ void add_train_command(CLI::App& app) {
                    "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--init", flags->options.initial,
-                      "Start from this controller's policy instead of a fresh one")
+  command
+      ->add_option("--init", flags->options.initial,
+                   "Start from this controller's policy instead of a fresh one")
       ->type_name("DIR");
   command->add_option("--cache", flags->cache, "Where tokenised text is kept (default: OUT/cache)")
       ->type_name("DIR");

@@ -29,10 +29,10 @@ struct LlamaConfig {
   double rope_theta = 10000.0;
   std::optional<Llama3RopeScaling> rope_scaling;
   bool tie_word_embeddings = false;
-  int bos_token_id = -1;            // -1: none given
-  std::vector<int> eos_token_ids;   // config.json may name one or several; generation_config.json
-                                    // overrides where present
-  std::string model_type;           // "llama" (or "mistral" where its arithmetic is the same)
+  int bos_token_id = -1;           // -1: none given
+  std::vector<int> eos_token_ids;  // config.json may name one or several; generation_config.json
+                                   // overrides where present
+  std::string model_type;          // "llama" (or "mistral" where its arithmetic is the same)
 
   int group() const { return num_heads / num_kv_heads; }  // query heads per key head
 };

@@ -30,10 +30,10 @@ struct ControllerSettings {
   int page_size = 4;
   int sinks = 4;
   int window = 2;
-  BudgetRange kappa, rho, eta;            // trained ranges
-  std::vector<FrontierPoint> frontier;    // ascending net_keep; may be empty (an untested controller)
+  BudgetRange kappa, rho, eta;          // trained ranges
+  std::vector<FrontierPoint> frontier;  // ascending net_keep; may be empty (an untested controller)
   std::string model_fingerprint;
-  std::string training_json = "{}";       // settings, metrics, commit: for people, never read back
+  std::string training_json = "{}";  // settings, metrics, commit: for people, never read back
 };
 
 class Controller {
@@ -41,7 +41,8 @@ class Controller {
   static constexpr int format_version = 1;
 
   // Throws Error for settings that make no sense or a network that does not fit the action space.
-  Controller(ActionSpace space, ControllerSettings settings, std::shared_ptr<const PolicyNetwork> network);
+  Controller(ActionSpace space, ControllerSettings settings,
+             std::shared_ptr<const PolicyNetwork> network);
 
   // Reads DIR/controller.json and DIR/controller.safetensors. Throws Error for anything missing,
   // malformed, misshapen or of another format version.
@@ -56,7 +57,8 @@ class Controller {
   // points). Throws Error when there is no frontier or the rate lies outside it, naming its ends.
   Budget budget_for_net_keep(double net_keep) const;
 
-  // "" when inside the trained ranges, else a sentence that names the axis, the value and the range.
+  // "" when inside the trained ranges, else a sentence that names the axis, the value and the
+  // range.
   std::string outside_trained_ranges(const Budget& budget) const;
 
   // Greedy (argmax, temperature 1), as at evaluation. `deterministic` as in ModelOptions.

@@ -21,26 +21,29 @@ struct EpisodeOptions {
 
 class Episode {
  public:
-  // `space` must outlive the episode. The budget of an axis that is off is replaced by its only level.
+  // `space` must outlive the episode. The budget of an axis that is off is replaced by its only
+  // level.
   Episode(const ActionSpace& space, const Budget& budget, const EpisodeOptions& options);
 
-  // Whether a step with `key_count` keys in the cache (the current token included) counts: more than
-  // T_s + T_w + 1 of them.
+  // Whether a step with `key_count` keys in the cache (the current token included) counts: more
+  // than T_s + T_w + 1 of them.
   bool effective(int key_count) const;
 
-  // The scalars of the next step t = steps() + 1: t/T, effective flag, C_κ, C_ρ, C_η, then running mean
-  // minus target for κ, ρ, η over the earlier effective steps, 0 while there are none (paper,
+  // The scalars of the next step t = steps() + 1: t/T, effective flag, C_κ, C_ρ, C_η, then running
+  // mean minus target for κ, ρ, η over the earlier effective steps, 0 while there are none (paper,
   // "Policy inputs"). float32, sums formed in step order.
   Features features(int key_count) const;
 
-  // Records the next step. Returns the index of the action to execute: `chosen` on an effective step,
-  // else the densest. That index is also what is fed back as the previous action.
+  // Records the next step. Returns the index of the action to execute: `chosen` on an effective
+  // step, else the densest. That index is also what is fed back as the previous action.
   int record(int chosen, int key_count);
 
   int steps() const { return static_cast<int>(executed_.size()); }
   int effective_steps() const { return effective_steps_; }
   bool finished() const { return steps() >= options_.horizon; }
-  int previous_action() const { return executed_.empty() ? -1 : executed_.back(); }  // -1: start symbol
+  int previous_action() const {
+    return executed_.empty() ? -1 : executed_.back();
+  }                                                               // -1: start symbol
   const std::vector<int>& executed() const { return executed_; }  // the schedule so far
   Budget realised() const;  // averages over effective steps; the target while there are none
   const Budget& budget() const { return budget_; }

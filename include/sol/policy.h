@@ -1,5 +1,5 @@
-// Policy: anything that picks the next action. Learned, fixed, random and hand-made policies are the same
-// kind of thing: an experiment is "these policies, these budgets, this data".
+// Policy: anything that picks the next action. Learned, fixed, random and hand-made policies are
+// the same kind of thing: an experiment is "these policies, these budgets, this data".
 #pragma once
 
 #include <cstdint>
@@ -43,14 +43,15 @@ class PolicyState {
 struct PolicyStep {
   PolicyState* state = nullptr;
   const Observation* observation = nullptr;
-  int action = -1;       // out: index into the policy's action space
-  float log_prob = 0.0f; // out: log-probability of that choice; 0 for deterministic policies
+  int action = -1;        // out: index into the policy's action space
+  float log_prob = 0.0f;  // out: log-probability of that choice; 0 for deterministic policies
 };
 
 class Policy {
  public:
   virtual ~Policy() = default;
-  virtual std::string name() const = 0;  // as in tables and on the command line: "learned", "fixed", ...
+  virtual std::string name()
+      const = 0;  // as in tables and on the command line: "learned", "fixed", ...
   virtual const ActionSpace& space() const = 0;
 
   // What next() needs of the observation beyond features, so that nobody pays for what is not used.
@@ -60,7 +61,8 @@ class Policy {
   virtual Needs needs() const { return {}; }
 
   // State for one episode; states may come and go in any order. `horizon` is the episode's T.
-  virtual std::unique_ptr<PolicyState> begin(const Budget& budget, int horizon, const EpisodeId& id) const = 0;
+  virtual std::unique_ptr<PolicyState> begin(const Budget& budget, int horizon,
+                                             const EpisodeId& id) const = 0;
 
   // Chooses the next action of each step's episode, batched.
   virtual void next(std::span<PolicyStep> steps) const = 0;

@@ -41,11 +41,12 @@ class Tokenizer {
   };
   std::unique_ptr<Stream> stream(bool skip_special_tokens = true) const;
 
-  int vocab_size() const;             // largest id + 1, added tokens included
-  int bos_token_id() const;           // -1: none
-  int eos_token_id() const;           // -1: none
-  int token_id(std::string_view content) const;   // -1: no such token; the piece as in the vocabulary
-  std::string describe() const;       // one line for `sol inspect`: kind, pre-tokeniser, sizes
+  int vocab_size() const;    // largest id + 1, added tokens included
+  int bos_token_id() const;  // -1: none
+  int eos_token_id() const;  // -1: none
+  int token_id(
+      std::string_view content) const;  // -1: no such token; the piece as in the vocabulary
+  std::string describe() const;         // one line for `sol inspect`: kind, pre-tokeniser, sizes
 
   ~Tokenizer();
 
