@@ -48,6 +48,5 @@ class TemporaryDirectory {
 
 }  // namespace sol::test
 
-#define SOL_SKIP_WITHOUT_SHARED()                                                         \
-  if (!sol::test::have_shared()) GTEST_SKIP() << "needs shared/ beside the checkout (or " \
-                                                 "SOL_SHARED)"
+#define SOL_SKIP_WITHOUT_SHARED() \
+  if (!sol::test::have_shared()) GTEST_SKIP() << "needs shared/ beside the checkout"
