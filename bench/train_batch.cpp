@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "../apps/sol/openblas_environment.h"
+#include "base/fail.h"
 #include "base/file_io.h"
 #include "base/json.h"
 #include "base/random.h"
@@ -42,7 +43,7 @@ class RandomModel {
  public:
   explicit RandomModel(const Shape& s) {
     std::string pattern = (fs::temp_directory_path() / "sol-bench-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error("no temporary directory");
+    if (!mkdtemp(pattern.data())) fail("no temporary directory can be made");
     dir_ = pattern;
     const Json config{{"model_type", "llama"},          {"hidden_size", s.width},
                       {"intermediate_size", s.mlp},     {"num_hidden_layers", s.layers},

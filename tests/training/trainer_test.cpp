@@ -61,7 +61,11 @@ class TrainerTest : public testing::Test {
             },
         .on_batch = {},
         .on_note = [&](const std::string& text) { notes_.push_back(text); }};
-    TrainerOptions options{.out = out, .resume = resume, .overwrite = overwrite_};
+    TrainerOptions options;
+    options.out = out;
+    options.initial = initial_;
+    options.resume = resume;
+    options.overwrite = overwrite_;
     return train_controller(*model_, data_, config_, options, callbacks, stop.get_token());
   }
 
@@ -85,6 +89,7 @@ class TrainerTest : public testing::Test {
   TrainingConfig config_;
   BlockDataset data_ = random_blocks(9, 29);
   bool overwrite_ = false;
+  fs::path initial_;
   std::vector<CollectionMetrics> seen_;
   std::vector<std::string> notes_;
 };
@@ -176,6 +181,31 @@ TEST_F(TrainerTest, AFinishedRunCanBeProlonged) {
   EXPECT_TRUE(train(out("parts"), true).finished);
   train(out("whole"));
   EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+}
+
+TEST_F(TrainerTest, ADecayingLearningRateSurvivesResumption) {
+  config_.optimiser.final_learning_rate = 1e-6;
+  train(out("whole"));
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.updates = 9;  // would have decayed differently from the start
+  EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
+}
+
+TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
+  train(out("first"));
+  initial_ = out("first");
+  train(out("second"));
+  initial_.clear();
+  train(out("fresh"));
+  EXPECT_EQ(weights(out("fresh")), weights(out("first")));
+  EXPECT_NE(weights(out("second")), weights(out("first")));
+  initial_ = out("first");
+  config_.policy.d_model = 32;
+  EXPECT_THAT(error(out("third")), testing::HasSubstr("same shape"));
+  initial_ = out("nothing");
+  EXPECT_THAT(error(out("third")), testing::HasSubstr("nothing"));
 }
 
 TEST_F(TrainerTest, AnotherSeedGivesAnotherController) {
@@ -284,7 +314,8 @@ TEST_F(TrainerTest, AFullDiskLeavesTheOldCheckpoint) {
 
 TEST_F(TrainerTest, ATimeLimitEndsTheRunWithAController) {
   config_.updates = 1000000;
-  TrainerOptions options{.out = out()};
+  TrainerOptions options;
+  options.out = out();
   options.minutes = 1e-9;  // over before the first collection
   const TrainingOutcome outcome = train_controller(*model_, data_, config_, options);
   EXPECT_TRUE(outcome.finished);

@@ -235,9 +235,22 @@ TEST(AdamW, RefusesGradientsThatAreNotFinite) {
   EXPECT_EQ(run.optimiser.steps(), 0);
 }
 
+TEST(AdamW, DecaysItsLearningRateLinearly) {
+  SmallRun run;
+  AdamWOptions options;
+  EXPECT_DOUBLE_EQ(AdamW(run.network, options).learning_rate(), 1e-4);
+  options.final_learning_rate = 2e-5;
+  options.decay_steps = 4;
+  AdamW optimiser(run.network, options);
+  for (const double rate : {1e-4, 8e-5, 6e-5, 4e-5, 2e-5, 2e-5}) {
+    EXPECT_NEAR(optimiser.learning_rate(), rate, 1e-12);
+    optimiser.step(run.network);
+  }
+}
+
 TEST(AdamW, ClipsTheNorm) {
   SmallRun run;
-  AdamW clipped(run.network, {.max_gradient_norm = 2.0});
+  AdamW clipped(run.network, {});  // at 2
   run.network.gradient("pi.weight")[0] = 3.0f;
   run.network.gradient("pi.weight")[1] = 4.0f;
   EXPECT_DOUBLE_EQ(clipped.step(run.network), 5.0);
