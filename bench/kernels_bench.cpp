@@ -109,7 +109,8 @@ void register_matmuls(Isa isa) {
   for (const MatmulMode mode : {MatmulMode::own, MatmulMode::library}) {
     for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
       for (const Layout layout : {Layout::out_major, Layout::in_major}) {
-        for (const auto& [in, out] : {std::pair{256, 1536}, {2048, 8192}}) {
+        for (const auto& shape : {std::pair{256, 1536}, {2048, 8192}}) {
+          const int in = shape.first, out = shape.second;
           for (const int rows : {1, 2, 3, 4, 6, 8, 16, 64, 256}) {
             add(fmt::format("{}/matmul/{}/{}/{}/{}x{}/rows{}", to_string(isa),
                             mode == MatmulMode::own ? "own" : "library", name_of(layout),
