@@ -17,8 +17,8 @@ namespace sol {
 struct TrainerOptions {
   std::filesystem::path
       out;  // becomes a controller directory; train.jsonl and checkpoint/ lie in it
-  std::filesystem::path initial;  // a controller whose policy to start from; empty: a fresh one
-  bool resume = false;            // from OUT/checkpoint; a start when there is none
+  std::filesystem::path initial{};  // a controller whose policy to start from; empty: a fresh one
+  bool resume = false;              // from OUT/checkpoint; a start when there is none
   bool overwrite = false;  // an OUT that holds a run or a controller already is an error otherwise
   double minutes = 0;      // > 0: ends after so much time of this call, whatever `updates` says
 };
