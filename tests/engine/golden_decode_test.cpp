@@ -13,6 +13,9 @@ struct Case {
   int page_size, prefill, steps;
 };
 
+// What test listings show of a case.
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   const Json golden = read_json(golden_dir() / "sol" / "decode.json");
