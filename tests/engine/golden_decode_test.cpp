@@ -14,7 +14,9 @@ struct Case {
 };
 
 // What test listings show of a case.
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
 
 std::vector<Case> cases() {
   std::vector<Case> all;
