@@ -132,6 +132,16 @@ double peak_gib() {
   return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);
 }
 
+// Of all threads; tells a slow program from a busy machine.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -155,8 +165,9 @@ void run(int batches, const std::string& precision) {
       "GiB\n",
       static_cast<double>(model->parameter_count()) / 1e6,
       model->precision() == Precision::bf16 ? "bf16" : "f32", thread_count(), peak_gib());
-  std::printf("%8s %10s %10s %10s %10s %10s %12s\n", "batch", "prefill", "model", "policy",
-              "update", "seconds", "peak GiB");
+  std::printf("%8s %10s %10s %10s %10s %10s %10s %10s\n", "batch", "prefill", "model", "policy",
+              "update", "seconds", "CPU s", "peak GiB");
+  std::fflush(stdout);
   std::vector<double> totals;
   for (int batch = 0; batch < batches; ++batch) {
     std::vector<std::vector<int32_t>> ids(static_cast<size_t>(config.batch));
@@ -171,6 +182,7 @@ void run(int batches, const std::string& precision) {
           {.ids = ids[i], .position = position, .budget = draw_budget(config, position)});
     }
     const auto start = std::chrono::steady_clock::now();
+    const double cpu_start = cpu_seconds();
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape, network.parameters());
     const auto policy =
         make_learned_policy(config.space, snapshot, config.loss.temperature, config.seed);
@@ -181,8 +193,9 @@ void run(int batches, const std::string& precision) {
     assign_old_log_probs(network, schedules, config);
     update_policy(network, optimiser, schedules, config, batch, counters);
     totals.push_back(seconds_since(start));
-    std::printf("%8d %10.2f %10.2f %10.2f %10.2f %10.2f %12.2f\n", batch + 1, times.prefill,
-                times.model, times.policy, seconds_since(update_start), totals.back(), peak_gib());
+    std::printf("%8d %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f\n", batch + 1, times.prefill,
+                times.model, times.policy, seconds_since(update_start), totals.back(),
+                cpu_seconds() - cpu_start, peak_gib());
     std::fflush(stdout);
   }
   std::sort(totals.begin(), totals.end());

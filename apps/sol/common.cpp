@@ -81,6 +81,16 @@ std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
   return load_model(flags.model_dir(), options);
 }
 
+std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
+                                                        const FrozenModel& model) {
+  const fs::path dir = flags.model_dir();
+  auto tokenizer = Tokenizer::load(dir);
+  if (tokenizer->vocab_size() > model.config().vocab_size)
+    fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
+         dir.string(), tokenizer->vocab_size(), model.config().vocab_size);
+  return tokenizer;
+}
+
 void write_output(std::string_view text) {
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

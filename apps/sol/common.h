@@ -16,6 +16,7 @@
 
 #include "sol/error.h"
 #include "sol/frozen_model.h"
+#include "sol/tokenizer.h"
 
 namespace sol::app {
 
@@ -49,6 +50,9 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 // Sets the number of threads, then loads the model that the flags name.
 std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags);
+// The tokenizer beside the model. Throws Error when it has tokens that the model does not know.
+std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
+                                                        const FrozenModel& model);
 
 // --page-size, --sinks, --window, --no-sinks: how kappa selects pages.
 struct SequenceFlags {

@@ -96,13 +96,14 @@ void run_eval(EvalFlags& flags) {
     budget = record->budget;
     name = fmt::format("replay of {}", record->policy);
   } else {
-    const bool free = name == "dense" || name[0] == 'k';  // needs no levels
+    const bool mixes = name == "fixed" || name.starts_with("random");  // needs levels to mix
     const ActionSpace dense({1.0f}, {1.0f}, {16});
     policy =
-        make_named_policy(name, free ? dense : setup.require_space(), setup.controller_or_null(),
+        make_named_policy(name, mixes ? setup.require_space() : dense, setup.controller_or_null(),
                           flags.evaluation.model.seed, flags.evaluation.model.deterministic);
-    budget = flagged_budget(flags.budget, setup);
-    if (free) {
+    budget = flagged_budget(flags.budget, setup.controller_or_null(),
+                            setup.space ? &*setup.space : nullptr);
+    if (!mixes && name != "learned") {
       const Action action = policy->space().action(0);
       budget = {action.kappa, action.rho, action.eta()};
     }

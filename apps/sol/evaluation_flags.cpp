@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/fail.h"
-#include "sol/tokenizer.h"
 
 namespace sol::app {
 namespace {
@@ -122,10 +121,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
   setup.model = load_flagged_model(flags.model);
   check_protocol(setup.protocol, setup.model->config());
   if (setup.controller) setup.controller->require_model(setup.model->fingerprint(), dir.string());
-  const auto tokenizer = Tokenizer::load(dir);
-  if (tokenizer->vocab_size() > setup.model->config().vocab_size)
-    fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
-         dir.string(), tokenizer->vocab_size(), setup.model->config().vocab_size);
+  const auto tokenizer = load_flagged_tokenizer(flags.model, *setup.model);
 
   TextOptions text;
   text.text_field = flags.text_field;
@@ -168,13 +164,14 @@ void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
       ->excludes(net);
 }
 
-Budget flagged_budget(const BudgetFlags& flags, const EvaluationSetup& setup) {
-  if (flags.net_keep) return setup.controller->budget_for_net_keep(*flags.net_keep);
+Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
+                      const ActionSpace* space) {
+  if (flags.net_keep) return controller->budget_for_net_keep(*flags.net_keep);
   Budget budget;  // what is not asked to be saved is dense
   if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
   if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
   if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
-  return setup.space ? setup.space->clamp_off_axes(budget) : budget;
+  return space ? space->clamp_off_axes(budget) : budget;
 }
 
 std::string command_line() {

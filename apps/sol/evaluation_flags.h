@@ -61,7 +61,9 @@ struct BudgetFlags {
   std::optional<double> keep, prune, bits, net_keep;
 };
 void add_budget_flags(CLI::App& command, BudgetFlags& flags);
-Budget flagged_budget(const BudgetFlags& flags, const EvaluationSetup& setup);
+// `controller` may be null where --budget is not given, `space` where there are no levels.
+Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
+                      const ActionSpace* space);
 
 // The command line as typed, quoted where a shell would need it.
 std::string command_line();

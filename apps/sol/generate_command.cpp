@@ -4,14 +4,13 @@
 #include <span>
 #include <vector>
 
-#include "base/fail.h"
 #include "commands.h"
 #include "common.h"
+#include "evaluation_flags.h"
 #include "policy/generation.h"
 #include "policy/policies.h"
 #include "policy/stop_strings.h"
 #include "sol/controller.h"
-#include "sol/tokenizer.h"
 
 namespace sol::app {
 namespace {
@@ -24,7 +23,7 @@ struct GenerateFlags {
   std::vector<std::string> stops;
   std::string fixed;
   std::filesystem::path controller;
-  std::optional<double> keep, prune, bits, net_keep;
+  BudgetFlags budget;
   std::optional<int> horizon;
   std::string refresh = "on";
   bool no_bos = false;
@@ -39,15 +38,6 @@ struct Plan {
   int horizon = 16;
 };
 
-Budget controller_budget(const Controller& controller, const GenerateFlags& flags) {
-  if (flags.net_keep) return controller.budget_for_net_keep(*flags.net_keep);
-  Budget budget;  // what is not asked to be saved is dense
-  if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
-  if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
-  if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
-  return controller.space().clamp_off_axes(budget);
-}
-
 Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
   Plan plan;
   plan.sequence = flags.sequence.get();
@@ -59,8 +49,8 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
     plan.controller = Controller::load(flags.controller);
     plan.controller->require_model(model.fingerprint(), flags.model.model_dir().string());
     const ControllerSettings& settings = plan.controller->settings();
-    plan.policy = plan.controller->greedy_policy();
-    plan.budget = controller_budget(*plan.controller, flags);
+    plan.policy = plan.controller->greedy_policy(flags.model.deterministic);
+    plan.budget = flagged_budget(flags.budget, &*plan.controller, &plan.controller->space());
     plan.horizon = settings.horizon;
     // The features depend on sinks and window, and the policy was trained with these pages.
     plan.sequence.page_size = settings.page_size;
@@ -102,11 +92,8 @@ void report(const GenerationResult& result, const Plan& plan) {
 }
 
 void run_generate(GenerateFlags& flags) {
-  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model.model_dir());
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
-  if (tokenizer->vocab_size() > model->config().vocab_size)
-    fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
-         flags.model.model_dir().string(), tokenizer->vocab_size(), model->config().vocab_size);
+  const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   const Plan plan = plan_generation(flags, *model);
   GenerationOptions options = flags.options;
   options.sequence = plan.sequence;
@@ -156,7 +143,6 @@ void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
 }
 
 void add_budget_options(CLI::App& command, GenerateFlags& flags) {
-  const CLI::Range share(0.0, 1.0);
   CLI::Option* fixed =
       command.add_option("--fixed", flags.fixed, "One action for every step, such as k050-s070-q8")
           ->type_name("ACTION");
@@ -164,25 +150,9 @@ void add_budget_options(CLI::App& command, GenerateFlags& flags) {
       command.add_option("-c,--controller", flags.controller, "A trained controller")
           ->type_name("DIR")
           ->excludes(fixed);
-  CLI::Option* net = command
-                         .add_option("--budget", flags.net_keep,
-                                     "Net keep-rate, turned into the three budgets by the "
-                                     "controller's validation frontier")
-                         ->check(share)
-                         ->type_name("NET")
-                         ->needs(controller);
-  command.add_option("--keep", flags.keep, "Budget: mean share of cached tokens attended to")
-      ->check(share)
-      ->needs(controller)
-      ->excludes(net);
-  command.add_option("--prune", flags.prune, "Budget: mean share of MLP input channels used")
-      ->check(share)
-      ->needs(controller)
-      ->excludes(net);
-  command.add_option("--bits", flags.bits, "Budget: mean bits of the MLP's output")
-      ->check(CLI::Range(0.0, 16.0))
-      ->needs(controller)
-      ->excludes(net);
+  add_budget_flags(command, flags.budget);
+  for (const char* name : {"--keep", "--prune", "--bits"})
+    command.get_option(name)->needs(controller);
   command
       .add_option("--horizon", flags.horizon,
                   "Steps of an episode, after which the cache is refreshed (default: the "

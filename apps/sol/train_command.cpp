@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "common.h"
 #include "openblas_environment.h"
-#include "sol/tokenizer.h"
 #include "text/block_dataset.h"
 #include "training/config.h"
 #include "training/trainer.h"
@@ -56,12 +55,7 @@ void run_train(TrainFlags& flags) {
   const TrainingConfig config = read_config(flags);
   ensure_writable_directory(flags.options.out);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
-  const std::filesystem::path model_dir = flags.model.model_dir();
-  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(model_dir);
-  if (tokenizer->vocab_size() > model->config().vocab_size) {
-    fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
-         model_dir.string(), tokenizer->vocab_size(), model->config().vocab_size);
-  }
+  const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   const std::filesystem::path cache =
       flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
   const BlockDataset data = BlockDataset::open(flags.data, config.text, *tokenizer,

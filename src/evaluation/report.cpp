@@ -99,8 +99,8 @@ void add_cloud(Plot& plot, const Sweep& sweep, const std::vector<size_t>& fronti
     const Outcome& outcome = pick(sweep.points[i]);
     line.points.push_back({outcome.net_keep, outcome.perplexity, point_note(label, outcome)});
   }
-  plot.series.push_back(std::move(cloud));
   plot.series.push_back(std::move(line));
+  plot.series.push_back(std::move(cloud));
 }
 
 std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary) {
@@ -111,17 +111,16 @@ std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary) {
             .height = 540};
   plot.levels.push_back(
       {sweep.dense.perplexity, fmt::format("dense: {:.2f}", sweep.dense.perplexity)});
+  add_cloud(plot, sweep, summary.policy_frontier, sweep.policy, policy_colour, Marker::circle,
+            false, [](const SweepPoint& p) -> const Outcome& { return p.policy; });
   const bool realised = !summary.realised_frontiers.empty();
   const Matching matching = realised ? Matching::realised : Matching::requested;
   const auto& frontiers = realised ? summary.realised_frontiers : summary.requested_frontiers;
   constexpr Marker markers[] = {Marker::square, Marker::triangle, Marker::diamond};
-  for (size_t b = frontiers.size(); b-- > 0;)
+  for (size_t b = 0; b < frontiers.size(); ++b)
     add_cloud(plot, sweep, frontiers[b], name_at(sweep, b, matching), baseline_colour(b),
               markers[b % std::size(markers)], true,
               [&](const SweepPoint& p) -> const Outcome& { return p.baselines(matching)[b]; });
-  add_cloud(plot, sweep, summary.policy_frontier, sweep.policy, policy_colour, Marker::circle,
-            false, [](const SweepPoint& p) -> const Outcome& { return p.policy; });
-
   double low = sweep.dense.perplexity, high = low;
   for (const PlotSeries& series : plot.series)
     for (const PlotPoint& point : series.points) {

@@ -168,7 +168,7 @@ constexpr const char* level_colour = "#5b6570";
 
 std::string draw_axes(const Plot& plot, const Scale& x, const Scale& y) {
   std::string out;
-  const int x_count = std::max(2, static_cast<int>((x.to - x.from) / 80));
+  const int x_count = std::max(2, static_cast<int>((x.to - x.from) / 60));
   const int y_count = std::max(2, static_cast<int>((y.from - y.to) / 50));
   const auto x_ticks =
       x.logarithmic ? logarithmic_ticks(x.low, x.high) : linear_ticks(x.low, x.high, x_count);
@@ -298,7 +298,8 @@ std::string render_svg(const Plot& plot) {
       out += fmt::format(
           "<path d=\"M{:.2f} {:.2f}H{:.2f}\" stroke=\"{}\" stroke-dasharray=\"2 3\"/>\n", x.from,
           y(level.y), x.to, level_colour);
-  for (const PlotSeries& series : plot.series) out += draw_series(series, plot, x, y);
+  for (auto series = plot.series.rbegin(); series != plot.series.rend(); ++series)
+    out += draw_series(*series, plot, x, y);
   out += "</svg>\n";
   if (empty)
     out += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">no data</text>\n",

@@ -45,7 +45,7 @@ struct PlotLevel {
 struct Plot {
   std::string title = {};
   PlotAxis x, y;
-  std::vector<PlotSeries> series = {};
+  std::vector<PlotSeries> series = {};  // the first lies on top and leads the legend
   std::vector<PlotLevel> levels = {};
   bool identity = false;  // draws y = x
   int width = 760, height = 460;

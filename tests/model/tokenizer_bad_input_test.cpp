@@ -62,7 +62,7 @@ json split(json pattern, const char* behavior = "Isolated") {
           {"invert", false}};
 }
 json sequence(const char* list, json part) {
-  return {{"type", "Sequence"}, {list, {std::move(part)}}};
+  return {{"type", "Sequence"}, {list, json::array({std::move(part)})}};
 }
 json added(int64_t id, const char* content) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
@@ -92,10 +92,12 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"/model/merges", "a b", {"merges"}},
         Change{
             "/model/merges", {"a b", "a d"}, {"model.merges[1]", "\"d\"", "not in the vocabulary"}},
-        Change{"/model/merges", {"b c"}, {"model.merges[0]", "\"bc\"", "not in the vocabulary"}},
-        Change{"/model/merges", {"a b c"}, {"model.merges[0]", "a b c"}},
-        Change{"/model/merges", {"ab"}, {"model.merges[0]", "two pieces"}},
-        Change{"/model/merges", {" ab"}, {"model.merges[0]", "empty"}},
+        Change{"/model/merges",
+               json::array({"b c"}),
+               {"model.merges[0]", "\"bc\"", "not in the vocabulary"}},
+        Change{"/model/merges", json::array({"a b c"}), {"model.merges[0]", "a b c"}},
+        Change{"/model/merges", json::array({"ab"}), {"model.merges[0]", "two pieces"}},
+        Change{"/model/merges", json::array({" ab"}), {"model.merges[0]", "empty"}},
         Change{"/model/merges", json::array({3}), {"model.merges[0]"}},
         Change{"/model/merges", json::array({json::object()}), {"model.merges[0]"}},
         Change{"/model/merges", json::array({json::array({"a"})}), {"model.merges[0]", "1 parts"}},
@@ -179,7 +181,9 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"/added_tokens/0", added(6, "<x>"), {"added_tokens[1]", "<x>", "twice"}},
         Change{"/added_tokens/0/lstrip", kRemoved, {"added_tokens[0]", "lstrip", "missing"}},
         Change{"/post_processor", {{"type", "RobertaProcessing"}}, {"post_processor", "Roberta"}},
-        Change{"/post_processor", post({special("<s>")}), {"post_processor.single", "missing"}},
+        Change{"/post_processor",
+               post(json::array({special("<s>")})),
+               {"post_processor.single", "missing"}},
         Change{
             "/post_processor", post({special("<t>"), kText}), {"post_processor.single[0]", "<t>"}},
         Change{"/post_processor", post({kText, kText}), {"post_processor.single[1]", "once"}},
@@ -189,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(
                {"post_processor.processors[1]", "more than one"}},
         Change{"/post_processor",
                {{"type", "TemplateProcessing"},
-                {"single", {kText}},
+                {"single", json::array({kText})},
                 {"special_tokens", {{"<s>", {{"ids", {99}}}}}}},
                {"post_processor.special_tokens.<s>.ids[0]", "99"}}));
 
