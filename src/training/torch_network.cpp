@@ -1,6 +1,10 @@
 #include "training/torch_network.h"
 
+// clang wants this type complete before ATen.h uses it in templates.
+// clang-format off
+#include <ATen/core/ivalue.h>
 #include <ATen/ATen.h>
+// clang-format on
 #include <ATen/Parallel.h>
 
 #include <cstring>
