@@ -46,9 +46,9 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   command
-      .add_option(
-          "--precision", flags.precision,
-          "Type of products and cache: auto (bf16 where the processor multiplies it), f32, bf16")
+      .add_option("--precision", flags.precision,
+                  "Type of products and cache: auto (bf16 for bf16 weights where the processor "
+                  "multiplies it, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
