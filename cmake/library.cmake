@@ -30,8 +30,8 @@ function(sol_test name)
   file(GLOB sources CONFIGURE_DEPENDS *_test.cpp)
   add_executable(sol_${name}_tests ${sources})
   target_link_libraries(sol_${name}_tests PRIVATE sol_test_main ${ARGN})
-  gtest_discover_tests(sol_${name}_tests TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 120
+  gtest_discover_tests(sol_${name}_tests TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES
     PROPERTIES LABELS quick TIMEOUT 120 ENVIRONMENT OMP_WAIT_POLICY=passive)
-  gtest_discover_tests(sol_${name}_tests TEST_FILTER "*Slow*" DISCOVERY_TIMEOUT 120
+  gtest_discover_tests(sol_${name}_tests TEST_FILTER "*Slow*" DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES
     PROPERTIES LABELS slow TIMEOUT 1800 ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()

@@ -53,8 +53,8 @@ void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
   const std::stop_token stop = interrupt_token();
   const TrainingConfig config = read_config(flags);
-  ensure_writable_directory(flags.options.out);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
+  require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   const std::filesystem::path cache =
       flags.cache.empty() ? flags.options.out / "cache" : flags.cache;

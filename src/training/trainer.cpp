@@ -71,6 +71,10 @@ AdamWOptions optimiser_options(const TrainingConfig& config) {
   return options;
 }
 
+fs::path checkpoint_path(const fs::path& out) {
+  return out / "checkpoint" / "state.safetensors";
+}
+
 class Trainer {
  public:
   Trainer(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
@@ -133,7 +137,7 @@ class Trainer {
     return start.network().parameters();
   }
 
-  fs::path checkpoint_path() const { return options_.out / "checkpoint" / "state.safetensors"; }
+  fs::path checkpoint_path() const { return sol::checkpoint_path(options_.out); }
 
   void note(const std::string& text) const {
     if (callbacks_.on_note) callbacks_.on_note(text);
@@ -151,14 +155,6 @@ class Trainer {
       restore(load_checkpoint(checkpoint_path(), identity_));
       note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
       return;
-    }
-    if (!options_.resume && !options_.overwrite &&
-        (have_checkpoint || fs::exists(options_.out / "controller.json"))) {
-      fail(
-          "{}: holds a training run already; go on with --resume, replace it with --overwrite, or "
-          "choose "
-          "another directory",
-          options_.out.string());
     }
     if (options_.resume) note("no checkpoint yet: starting from the beginning");
     ensure_writable_directory(options_.out / "checkpoint");
@@ -380,22 +376,33 @@ class Trainer {
 
 }  // namespace
 
+void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
+                       const TrainerOptions& options) {
+  config.validate();
+  if (config.context + config.horizon > model.max_position_embeddings) {
+    fail(
+        "rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a "
+        "shorter context",
+        config.context, config.horizon, model.max_position_embeddings);
+  }
+  ensure_writable_directory(options.out);
+  if (!options.resume && !options.overwrite &&
+      (fs::exists(checkpoint_path(options.out)) || fs::exists(options.out / "controller.json"))) {
+    fail(
+        "{}: holds a training run already; go on with --resume, replace it with --overwrite, or "
+        "choose another directory",
+        options.out.string());
+  }
+}
+
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
                                  const TrainingConfig& config, const TrainerOptions& options,
                                  const TrainingCallbacks& callbacks, std::stop_token stop) {
-  config.validate();
+  require_trainable(model.config(), config, options);
   if (data.block_length() != config.block_length()) {
     fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed",
          data.block_length(), config.block_length());
   }
-  const int positions = model.config().max_position_embeddings;
-  if (config.context + config.horizon > positions) {
-    fail(
-        "rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a "
-        "shorter context",
-        config.context, config.horizon, positions);
-  }
-  ensure_writable_directory(options.out);
   return Trainer(model, data, config, options, callbacks).run(stop);
 }
 

@@ -42,6 +42,12 @@ struct TrainingOutcome {
   CollectionMetrics last;
 };
 
+// What train_controller refuses before any work, for a caller that has long data to prepare first:
+// throws Error for a configuration that contradicts itself or does not fit the model's positions,
+// an unwritable output directory, and one that holds a run already (unless resumed or overwritten).
+void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
+                       const TrainerOptions& options);
+
 // Trains until `config.updates` AdamW steps (those before a resumption included), the time limit or
 // a requested stop, which is obeyed within one batch. For one thread count and instruction set, an
 // uninterrupted and a resumed run give the same controller bit for bit. Throws Error for an

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/file_io.h"
 #include "sol/error.h"
 #include "support.h"
@@ -96,7 +98,13 @@ INSTANTIATE_TEST_SUITE_P(
         Expected{"llama-3.1-8b-instruct", 1560, 8, 16, 16, 512, 2, 32, 0.1, 0.4, 0.3125, 1.0, 100,
                  100, 200, 4, 2, 512},
         Expected{"r1-distill", 11, 16, 16, 64, 1024, 2, 32, 0.1, 1.0, 1.0, 1.0, 100, 0, 0, 16, 16,
-                 512}));
+                 512}),
+    [](const testing::TestParamInfo<Expected>& tested) {
+      std::string name = tested.param.file;
+      std::ranges::replace_if(
+          name, [](char c) { return c == '-' || c == '.'; }, '_');
+      return name;
+    });
 
 TEST(Configs, EveryFileLoads) {
   int count = 0;
