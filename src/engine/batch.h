@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/decode_attention.h"
 #include "engine/kv_cache.h"
 #include "sol/frozen_model.h"
 
@@ -41,6 +42,8 @@ struct Batch {
   std::vector<float> update;    // what a block adds to the residual [d]
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
+
+  DecodeWork decode_work;  // attention of decoded tokens
 };
 
 }  // namespace sol

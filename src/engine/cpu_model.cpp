@@ -41,6 +41,7 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
 void CpuModel::forward(Batch& batch) {
   resize(batch);
   embed_tokens(batch);
+  if (batch.decode) prepare_decode(config_, batch);
   for (int layer = 0; layer < config_.num_layers; ++layer) run_layer(layer, batch);
   count_weight_bytes(batch);
   write_outputs(batch);

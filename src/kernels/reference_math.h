@@ -42,13 +42,6 @@ void with_type(ElementType type, const Body& body) {
     body(static_cast<const bf16*>(nullptr));
 }
 
-template <typename T>
-const T* cached_token(const CacheView& cache, int token, const T*) {
-  const std::byte* block = cache.blocks[token / cache.block_tokens] + cache.offset;
-  return reinterpret_cast<const T*>(block) +
-         static_cast<int64_t>(token % cache.block_tokens) * cache.dim;
-}
-
 extern const Kernels table;
 
 }  // namespace sol::kernels::reference
