@@ -27,7 +27,7 @@ Scratch& scratch() {
   return s;
 }
 
-void attend_dense_chunks(const LlamaConfig& config, int layer, Batch& batch) {
+void attend_dense_chunks(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode) {
   struct Tile {
     const Segment* segment;
     int first;  // row within the segment
@@ -60,11 +60,11 @@ void attend_dense_chunks(const LlamaConfig& config, int layer, Batch& batch) {
 
 }  // namespace
 
-void attend(const LlamaConfig& config, int layer, Batch& batch) {
+void attend(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   if (batch.decode) {
     attend_decoded(config, layer, batch);
   } else {
-    attend_dense_chunks(config, layer, batch);
+    attend_dense_chunks(config, layer, batch, mode);
   }
 }
 

@@ -59,7 +59,7 @@ void CpuModel::run_layer(int layer, Batch& batch) const {
   project_qkv(weights, batch);
   rotate(batch);
   write_cache(layer, batch);
-  attend(config_, layer, batch);
+  attend(config_, layer, batch, mode_);
   product(batch.attended, batch.rows(), weights.o, batch.update);
   add_to_residual();
   normalise(weights.post_norm, batch);

@@ -45,10 +45,9 @@ void score_pages(const LlamaConfig& config, int layer, int kv_head, int segment,
   const DecodeWork::Place& place = work.places[segment];
   const CpuSequence& sequence = *batch.segments[segment].sequence;
   const int head = kv_head * config.group();
-  kernels::kernels().page_scores(query(config, batch, segment, head), config.group(),
-                                 sequence.extrema(layer, kv_head), first, count,
-                                 &work.scores[place.scores + int64_t{head} * place.pages],
-                                 place.pages);
+  kernels::kernels().page_scores(
+      query(config, batch, segment, head), config.group(), sequence.extrema(layer, kv_head), first,
+      count, &work.scores[place.scores + int64_t{head} * place.pages], place.pages);
 }
 
 void mark_pages(int head, int segment, Batch& batch) {
@@ -57,9 +56,9 @@ void mark_pages(int head, int segment, Batch& batch) {
   const CpuSequence& sequence = *batch.segments[segment].sequence;
   const PageRule rule = rule_of(sequence);
   const int keep = kernels::page_count(place.budget, rule.page_size);
-  kernels::select_pages(&work.scores[place.scores + int64_t{head} * place.pages],
-                        sequence.length(), keep, rule,
-                        &work.marks[place.marks + int64_t{head} * kernels::page_words(place.pages)]);
+  kernels::select_pages(
+      &work.scores[place.scores + int64_t{head} * place.pages], sequence.length(), keep, rule,
+      &work.marks[place.marks + int64_t{head} * kernels::page_words(place.pages)]);
 }
 
 void select_pages(const LlamaConfig& config, int layer, Batch& batch) {
@@ -117,8 +116,8 @@ void list_rows(const LlamaConfig& config, const DecodeTask& task, int first_head
     const int n = batch.segments[s].sequence->length();
     const int64_t words = kernels::page_words(place.pages);
     for (int head = first_head; head < first_head + heads; ++head) {
-      const int64_t at = place.partials + (int64_t{head} * place.parts + task.part) *
-                                              work.partial_stride;
+      const int64_t at =
+          place.partials + (int64_t{head} * place.parts + task.part) * work.partial_stride;
       m.rows.push_back({query(config, batch, s, head), &work.partials[static_cast<size_t>(at)]});
       m.pages.push_back({place.budget < n ? &work.marks[place.marks + head * words] : nullptr, n});
     }
@@ -284,7 +283,8 @@ void prepare_decode(const LlamaConfig& config, Batch& batch) {
 
   work.first_count.assign(1, 0);
   for (const DecodeTask& task : work.tasks)
-    work.first_count.push_back(work.first_count.back() + static_cast<int64_t>(task.segments.size()));
+    work.first_count.push_back(work.first_count.back() +
+                               static_cast<int64_t>(task.segments.size()));
   work.counts.resize(static_cast<size_t>(work.first_count.back() * config.num_kv_heads));
 }
 

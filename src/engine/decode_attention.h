@@ -1,5 +1,5 @@
-// Attention of decoded tokens: which pages each query head keeps, then the kept tokens part by part,
-// shared blocks once for all who keep them.
+// Attention of decoded tokens: which pages each query head keeps, then the kept tokens part by
+// part, shared blocks once for all who keep them.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct DecodeWork {
 
   // Per segment. Offsets count elements of the arrays below.
   struct Place {
-    int budget;          // keys that κ allows; the sequence's length where it allows all
+    int budget;  // keys that κ allows; the sequence's length where it allows all
     int pages, parts;
-    int64_t scores;      // [heads][pages], only where the budget binds
-    int64_t marks;       // [heads][page_words(pages)], likewise
-    int64_t partials;    // [heads][parts][partial_stride]
+    int64_t scores;    // [heads][pages], only where the budget binds
+    int64_t marks;     // [heads][page_words(pages)], likewise
+    int64_t partials;  // [heads][parts][partial_stride]
   };
   std::vector<Place> places;
   std::vector<int> sparse;  // segments whose budget binds

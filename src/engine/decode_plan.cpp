@@ -58,8 +58,8 @@ std::vector<DecodeTask> plan_decode(std::span<const Segment> segments, int most)
     for (size_t i = 0; i < segments.size(); ++i) {
       const CpuSequence& sequence = *segments[i].sequence;
       if (part * kPartTokens >= sequence.length()) continue;
-      entries.push_back({sequence.blocks()[part * kPartTokens / sequence.layout().tokens],
-                         static_cast<int>(i)});
+      entries.push_back(
+          {sequence.blocks()[part * kPartTokens / sequence.layout().tokens], static_cast<int>(i)});
     }
     // By first appearance, so that the plan does not depend on addresses.
     for (size_t i = 0; i < entries.size(); ++i) {

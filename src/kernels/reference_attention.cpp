@@ -90,14 +90,15 @@ void page_scores(const float* q, int heads, const ExtremaView& extrema, int firs
   });
 }
 
-void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties,
-                  uint64_t* marks, int32_t*) {
+void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties, uint64_t* marks,
+                  int32_t*) {
   std::vector<uint32_t> key(n);
   for (int i = 0; i < n; ++i) key[i] = magnitude ? magnitude_key(x[i]) : value_key(x[i]);
   std::vector<uint32_t> sorted = key;
   std::nth_element(sorted.begin(), sorted.begin() + (keep - 1), sorted.end(), std::greater<>());
   const uint32_t last = sorted[keep - 1];
-  const int above = static_cast<int>(std::count_if(key.begin(), key.end(), [&](uint32_t k) { return k > last; }));
+  const int above =
+      static_cast<int>(std::count_if(key.begin(), key.end(), [&](uint32_t k) { return k > last; }));
   int ties = keep_ties ? n : keep - above;
   std::fill(marks, marks + (n + 63) / 64, uint64_t{0});
   for (int i = 0; i < n; ++i)
@@ -156,6 +157,23 @@ void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int 
       }
     }
   });
+}
+
+void softmax_step(float* scores, int64_t stride, int rows, int keys, int seen, int heads,
+                  float scale, float* largest, float* total, float* out, int dim) {
+  for (int r = 0; r < rows; ++r) {
+    std::vector<float> weight(scores + r * stride, scores + r * stride + keys);
+    const int n = std::clamp(seen + r / heads, 0, keys);
+    const float before = largest[r];
+    for (int j = 0; j < n; ++j) largest[r] = std::max(largest[r], weight[j] * scale);
+    const float base = largest[r] == -kInfinity ? 0.0f : largest[r];
+    for (int j = 0; j < keys; ++j) weight[j] = j < n ? std::exp(weight[j] * scale - base) : 0.0f;
+    const float factor = std::exp(before - base);
+    total[r] = std::fma(total[r], factor, sum(weight.data(), keys));
+    for (int d = 0; d < dim && largest[r] != before; ++d) out[r * dim + d] *= factor;
+    std::transform(weight.begin(), weight.end(), reinterpret_cast<bf16*>(scores + r * stride),
+                   to_bf16);
+  }
 }
 
 }  // namespace sol::kernels::reference

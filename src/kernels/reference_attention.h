@@ -15,5 +15,7 @@ void merge_parts(const float* partials, int parts, int64_t stride, int dim, floa
 void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                    const CacheView& keys, const CacheView& values, float scale, float* scratch,
                    float* out);
+void softmax_step(float* scores, int64_t stride, int rows, int keys, int seen, int heads,
+                  float scale, float* largest, float* total, float* out, int dim);
 
 }  // namespace sol::kernels::reference

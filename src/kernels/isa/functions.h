@@ -30,6 +30,8 @@ void merge_parts(const float* partials, int parts, int64_t stride, int dim, floa
 void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                    const CacheView& keys, const CacheView& values, float scale, float* scratch,
                    float* out);
+void softmax_step(float* scores, int64_t stride, int rows, int keys, int seen, int heads,
+                  float scale, float* largest, float* total, float* out, int dim);
 void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x);
 void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n,
                 float* out);

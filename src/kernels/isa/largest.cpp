@@ -57,8 +57,7 @@ Bounds make_keys(const float* x, int n, bool magnitude, int32_t* keys) {
 
 int count_above(const int32_t* keys, int n, int32_t t) {
   int count = 0;
-  for (int i = 0; i < n; i += kWidth)
-    count += __builtin_popcount(greater(load_keys(keys + i), t));
+  for (int i = 0; i < n; i += kWidth) count += __builtin_popcount(greater(load_keys(keys + i), t));
   return count;
 }
 
@@ -67,8 +66,7 @@ int copy_between(const int32_t* keys, int n, int64_t low, int32_t high, int32_t*
   int count = 0;
   for (int i = 0; i < n; i += kWidth) {
     const Keys k = load_keys(keys + i);
-    const uint32_t above_low =
-        low < kLowest ? 0xffffu : greater(k, static_cast<int32_t>(low));
+    const uint32_t above_low = low < kLowest ? 0xffffu : greater(k, static_cast<int32_t>(low));
     const uint32_t bits = above_low & ~greater(k, high);
     compress(to + count, k, bits);
     count += __builtin_popcount(bits);
@@ -85,9 +83,9 @@ float float_of(int64_t key) {
   return x;
 }
 
-// A key between low and high, both excluded. Halfway in value, which halves the number of candidates
-// when values are spread evenly; halfway in key, which always ends, after some tries or where values
-// are not finite.
+// A key between low and high, both excluded. Halfway in value, which halves the number of
+// candidates when values are spread evenly; halfway in key, which always ends, after some tries or
+// where values are not finite.
 int64_t between(int64_t low, int64_t high, int tries) {
   if (tries < 8 && low >= kLowest) {
     const float middle = 0.5f * float_of(low) + 0.5f * float_of(high);
@@ -130,8 +128,8 @@ Threshold find_threshold(const int32_t* keys, int n, int keep, const Bounds& bou
 
 }  // namespace
 
-void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties,
-                  uint64_t* marks, int32_t* scratch) {
+void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties, uint64_t* marks,
+                  int32_t* scratch) {
   int32_t* keys = scratch;
   const Bounds bounds = make_keys(x, n, magnitude, keys);
   const Threshold threshold =

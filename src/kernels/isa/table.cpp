@@ -22,6 +22,7 @@ const Kernels table = {
     .attend_part = attend_part,
     .merge_parts = merge_parts,
     .attend_causal = attend_causal,
+    .softmax_step = softmax_step,
     .log_sum_exp = log_sum_exp,
     .layer_norm = layer_norm,
     .gelu = gelu,
