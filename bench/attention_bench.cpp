@@ -1,6 +1,6 @@
-// Time of attention alone, all layers of one step, in the shape of Llama-3.2-1B: decoded tokens over
-// a long cache, dense and with a share of the pages, and dense passes over a prompt. No weights are
-// read, so that what remains of a whole step's time can be told from it.
+// Time of attention alone, all layers of one step, in the shape of Llama-3.2-1B: decoded tokens
+// over a long cache, dense and with a share of the pages, and dense passes over a prompt. No
+// weights are read, so that what remains of a whole step's time can be told from it.
 //
 //   attention_bench [--heads 32/8] [--dim 64] [--layers 16] [--threads N] [--precision bf16|f32]
 //                   [--page 4] [--contexts 1024,4096,16384] [--repeats 7]

@@ -71,14 +71,18 @@ void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
       "As the authors' code: force neither sinks nor window, keep every page that ties");
 }
 
-std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
+ModelOptions model_options(const ModelFlags& flags) {
   static const std::map<std::string, Precision> precisions{
       {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};
-  set_thread_count(flags.threads);
   ModelOptions options;
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
-  return load_model(flags.model_dir(), options);
+  return options;
+}
+
+std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
+  set_thread_count(flags.threads);
+  return load_model(flags.model_dir(), model_options(flags));
 }
 
 std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,

@@ -48,6 +48,7 @@ void add_model_option(CLI::App& command, std::filesystem::path& model);
 // `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
+ModelOptions model_options(const ModelFlags& flags);
 // Sets the number of threads, then loads the model that the flags name.
 std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags);
 // The tokenizer beside the model. Throws Error when it has tokens that the model does not know.

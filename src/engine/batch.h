@@ -6,6 +6,7 @@
 
 #include "engine/decode_attention.h"
 #include "engine/kv_cache.h"
+#include "engine/stage_clock.h"
 #include "sol/frozen_model.h"
 
 namespace sol {
@@ -43,7 +44,11 @@ struct Batch {
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
 
-  DecodeWork decode_work;  // attention of decoded tokens
+<<<<<<< HEAD
+  DecodeWork decode_work;       // attention of decoded tokens
+=======
+  StageClock clock;
+>>>>>>> main
 };
 
 }  // namespace sol

@@ -29,6 +29,13 @@ class CpuModel final : public FrozenModel {
   void truncate(Sequence& sequence, int length) override;
   void embedding(int32_t token, std::span<float> out) const override;
 
+  // For benchmarks. Bytes of weights that one token alone reads: all layers' under a share ρ of the
+  // MLP's input channels, and the vocabulary head's.
+  uint64_t layer_weight_bytes(float rho) const;
+  uint64_t head_weight_bytes() const { return weights_->head_bytes; }
+  // Every pass from now on adds its times to `times`; null ends that.
+  void measure_stages(StageTimes* times) { batch_.clock.report_to(times); }
+
  private:
   // The forward pass, in the order in which it happens.
   void forward(Batch& batch);
@@ -44,6 +51,10 @@ class CpuModel final : public FrozenModel {
   void count_weight_bytes(Batch& batch) const;
   void write_outputs(Batch& batch);
 
+  // The library rounds to BF16, which an F32 model does not promise.
+  kernels::MatmulMode attention_mode() const {
+    return precision_ == Precision::bf16 ? mode_ : kernels::MatmulMode::own;
+  }
   void normalise(const std::vector<float>& weight, Batch& batch) const;
   void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
                std::vector<float>& y) const;

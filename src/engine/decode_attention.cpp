@@ -289,7 +289,11 @@ void prepare_decode(const LlamaConfig& config, Batch& batch) {
 }
 
 void attend_decoded(const LlamaConfig& config, int layer, Batch& batch) {
-  if (!batch.decode_work.sparse.empty()) select_pages(config, layer, batch);
+  if (!batch.decode_work.sparse.empty()) {
+    batch.clock.enter(&StageTimes::page_scoring);
+    select_pages(config, layer, batch);
+    batch.clock.enter(&StageTimes::attention);
+  }
   attend_tasks(config, layer, batch);
   merge(config, batch);
   if (!batch.costs.empty()) add_costs(config, batch);

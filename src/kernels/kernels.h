@@ -156,10 +156,10 @@ struct Kernels {
                         float* out);
 
   // One step of a running softmax over tiles of keys. Row r of `rows` (stride apart) holds q·k of
-  // `keys` keys, a multiple of 16, of which it sees the first seen + r / heads (none at least, all at
-  // most). They become weights exp(q·k * scale - largest), rounded to bf16, at the row's beginning,
-  // zero where the row sees nothing. largest[r] and total[r] (-infinity and 0 at first) are kept up to
-  // date, and out[r * dim ..] is scaled to the new largest score.
+  // `keys` keys, a multiple of 16, of which it sees the first seen + r / heads (none at least, all
+  // at most). They become weights exp(q·k * scale - largest), rounded to bf16, at the row's
+  // beginning, zero where the row sees nothing. largest[r] and total[r] (-infinity and 0 at first)
+  // are kept up to date, and out[r * dim ..] is scaled to the new largest score.
   void (*softmax_step)(float* scores, int64_t stride, int rows, int keys, int seen, int heads,
                        float scale, float* largest, float* total, float* out, int dim);
 

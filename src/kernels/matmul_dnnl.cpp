@@ -26,7 +26,9 @@ unsigned effective_isa() {
   return isa;
 }
 
-bool allowed(ElementType type) {
+}  // namespace
+
+bool dnnl_multiplies(ElementType type) {
   const Isa isa = current_isa();
   if (isa == Isa::reference) return false;
   const unsigned effective = effective_isa();
@@ -35,6 +37,8 @@ bool allowed(ElementType type) {
   return includes(type == ElementType::f32 ? dnnl_cpu_isa_avx512_core
                                            : dnnl_cpu_isa_avx512_core_bf16);
 }
+
+namespace {
 
 struct Key {
   int rows, in, out, threads;
@@ -118,7 +122,7 @@ bf16* rounded(const float* x, int64_t x_stride, int rows, int in) {
 
 bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
                  int64_t y_stride) {
-  if (!allowed(w.type)) return false;
+  if (!dnnl_multiplies(w.type)) return false;
   const bool narrow = w.type == ElementType::bf16;
   const OwnThreadOnly guard;
   const Key key{

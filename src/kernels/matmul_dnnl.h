@@ -5,6 +5,11 @@
 
 namespace sol::kernels {
 
+// Whether oneDNN has a fast way to multiply this type within the current instruction set: not bf16
+// without AVX512_BF16 or AMX, and nothing when an instruction set was chosen after oneDNN was first
+// used with a better one.
+bool dnnl_multiplies(ElementType type);
+
 // As matmul(), computed by oneDNN on all threads (on the caller's alone inside a parallel region).
 // x is rounded to bf16 when the weights are. Returns false, having done nothing, when oneDNN has no
 // fast way to do it within the current instruction set: bf16 weights without AVX512_BF16 or AMX, or

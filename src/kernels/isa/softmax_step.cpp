@@ -6,8 +6,8 @@ namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
 // One row of `keys` scores, the first `seen` of which count; returns the factor for what was summed
-// before. The weights overwrite the scores from the front: bf16 takes half the room, so that nothing
-// is overwritten before it is read.
+// before. The weights overwrite the scores from the front: bf16 takes half the room, so that
+// nothing is overwritten before it is read.
 Vec step(float* score, int keys, int seen, float scale, float* largest, float* total) {
   Vec lanes = set(-kInfinity);
   for_vectors(seen, [&](int i, auto part) {
