@@ -44,11 +44,8 @@ struct Batch {
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
 
-<<<<<<< HEAD
   DecodeWork decode_work;       // attention of decoded tokens
-=======
   StageClock clock;
->>>>>>> main
 };
 
 }  // namespace sol
