@@ -157,7 +157,7 @@ void register_parts(Isa isa, ElementType type, int dim, int rows, int page, int 
         const int tokens = 8192;
         const Cache keys(tokens, dim, type), values(tokens, dim, type);
         const auto q = noise(static_cast<size_t>(rows) * dim);
-        std::vector<float> scratch(static_cast<size_t>(rows) * kPartTokens);
+        std::vector<float> scratch(attend_part_scratch);
         std::vector<float> partials(static_cast<size_t>(rows) * (dim + 2));
         std::vector<AttendRow> all;
         for (int r = 0; r < rows; ++r) all.push_back({&q[r * dim], &partials[r * (dim + 2)]});

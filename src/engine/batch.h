@@ -44,7 +44,7 @@ struct Batch {
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
 
-  DecodeWork decode_work;       // attention of decoded tokens
+  DecodeWork decode_work;  // attention of decoded tokens
   StageClock clock;
 };
 

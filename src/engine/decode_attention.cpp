@@ -102,7 +102,7 @@ struct TaskMemory {
   std::vector<RowPages> pages;
   std::vector<RowRun> runs;
   std::vector<AttendPiece> pieces;
-  std::vector<float> scratch;
+  std::vector<float> scratch = std::vector<float>(kernels::attend_part_scratch);
 };
 
 // The task's rows: segment after segment, within it head after head.
@@ -175,7 +175,6 @@ void attend_task(const LlamaConfig& config, int layer, int kv_head, int head_set
       count_run(run, task.segments.size(), heads, counts);
     }
   }
-  m.scratch.resize(m.rows.size() * kPartTokens);
   kernels::kernels().attend_part(
       m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim, first.layout().type,
       m.pieces.data(), static_cast<int>(m.pieces.size()),

@@ -58,10 +58,9 @@ void attend_exactly(const LlamaConfig& config, int layer, Batch& batch) {
     thread_local std::vector<float> memory;
     memory.resize(static_cast<size_t>(
         kernels::attend_causal_scratch(tile.rows, group, tile.position() + tile.rows, dim)));
-    kernels::kernels().attend_causal(&batch.q[at], stride, tile.rows, group, tile.position(),
-                                     sequence.keys(layer, tile.kv_head),
-                                     sequence.values(layer, tile.kv_head), scale_of(config),
-                                     memory.data(), &batch.attended[at]);
+    kernels::kernels().attend_causal(
+        &batch.q[at], stride, tile.rows, group, tile.position(), sequence.keys(layer, tile.kv_head),
+        sequence.values(layer, tile.kv_head), scale_of(config), memory.data(), &batch.attended[at]);
   });
 }
 
@@ -81,9 +80,9 @@ void gather(const CacheView& cache, int first, int count, int room, bf16* to) {
   for (int j = first; j < first + count;) {
     const int slot = j % cache.block_tokens;
     const int n = std::min(first + count - j, cache.block_tokens - slot);
-    const auto* from = reinterpret_cast<const bf16*>(cache.blocks[j / cache.block_tokens] +
-                                                     cache.offset) +
-                       int64_t{slot} * cache.dim;
+    const auto* from =
+        reinterpret_cast<const bf16*>(cache.blocks[j / cache.block_tokens] + cache.offset) +
+        int64_t{slot} * cache.dim;
     std::memcpy(to + int64_t{j - first} * cache.dim, from,
                 sizeof(bf16) * static_cast<size_t>(n) * static_cast<size_t>(cache.dim));
     j += n;
@@ -116,14 +115,13 @@ void attend_tile(const LlamaConfig& config, int layer, const Tile& tile, Batch& 
     const int room = (count + 63) / 64 * 64;  // few shapes, each compiled once
     gather(keys, begin, count, room, m.keys.data());
     gather(values, begin, count, room, m.values.data());
-    kernels::tile_product(
-        {rows, dim, room, dim, kernels::Layout::out_major, tile_keys, false}, m.q.data(),
-        m.keys.data(), m.scores.data());
+    kernels::tile_product({rows, dim, room, dim, kernels::Layout::out_major, tile_keys, false},
+                          m.q.data(), m.keys.data(), m.scores.data());
     k.softmax_step(m.scores.data(), tile_keys, rows, room, tile.position() - begin + 1, group,
                    scale_of(config), m.largest.data(), m.total.data(), m.out.data(), dim);
-    kernels::tile_product(
-        {rows, room, dim, 2 * tile_keys, kernels::Layout::in_major, dim, true},
-        reinterpret_cast<const bf16*>(m.scores.data()), m.values.data(), m.out.data());
+    kernels::tile_product({rows, room, dim, 2 * tile_keys, kernels::Layout::in_major, dim, true},
+                          reinterpret_cast<const bf16*>(m.scores.data()), m.values.data(),
+                          m.out.data());
   }
 
   for (int r = 0; r < rows; ++r) {
@@ -135,8 +133,7 @@ void attend_tile(const LlamaConfig& config, int layer, const Tile& tile, Batch& 
 }
 
 void attend_rounded(const LlamaConfig& config, int layer, Batch& batch) {
-  const std::vector<Tile> tiles =
-      cut(config, batch, std::max(1, tile_queries / config.group()));
+  const std::vector<Tile> tiles = cut(config, batch, std::max(1, tile_queries / config.group()));
   parallel_for(static_cast<int64_t>(tiles.size()),
                [&](int64_t i) { attend_tile(config, layer, tiles[i], batch); });
 }

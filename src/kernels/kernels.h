@@ -136,9 +136,9 @@ struct Kernels {
 
   // Attention of at most kPartRows rows over one part: scores q·k * scale, weights relative to the
   // row's largest score in the part, weighted sum of values. A row's pieces ascend by position and
-  // do not overlap; a token is read once for all of its rows and not at all without any. `scratch`:
-  // rows * kPartTokens floats. A row's result depends on its own tokens only; that of a row without
-  // tokens is zeros with largest = -infinity.
+  // do not overlap; a token is read from memory once for all of its rows and not at all without
+  // any. `scratch`: attend_part_scratch floats. A row's result depends on its own tokens only; that
+  // of a row without tokens is zeros with largest = -infinity.
   void (*attend_part)(const AttendRow* rows, int row_count, int dim, ElementType type,
                       const AttendPiece* pieces, int piece_count, float scale, float* scratch);
 
@@ -173,6 +173,7 @@ struct Kernels {
   void (*gelu)(float* x, int n);
 };
 
+inline constexpr int attend_part_scratch = 4 * kPartTokens;  // rows that are worked together
 int mark_largest_scratch(int n);
 int64_t attend_causal_scratch(int rows, int heads, int tokens, int dim);
 

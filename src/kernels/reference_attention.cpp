@@ -32,6 +32,11 @@ uint32_t value_key(float x) {
   return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
+// A weight in a softmax, x <= 0; what would be subnormal counts as nothing.
+float weight_exp(float x) {
+  return x < -87.0f ? 0.0f : std::exp(x);
+}
+
 // One row of one part; score: one float per token of the part, by position.
 template <typename T>
 void attend_row(const AttendRow& row, uint64_t bit, int dim, const AttendPiece* pieces,
@@ -49,7 +54,7 @@ void attend_row(const AttendRow& row, uint64_t bit, int dim, const AttendPiece* 
   }
   // While every score is -infinity there is nothing to be relative to.
   const float base = largest == -kInfinity ? 0.0f : largest;
-  for (int j = 0; j < kPartTokens; ++j) score[j] = std::exp(score[j] - base);
+  for (int j = 0; j < kPartTokens; ++j) score[j] = weight_exp(score[j] - base);
 
   std::fill(row.partial, row.partial + dim, 0.0f);
   for (const AttendPiece* piece = pieces; piece < pieces + piece_count; ++piece) {
@@ -121,7 +126,7 @@ void merge_parts(const float* partials, int parts, int64_t stride, int dim, floa
   float total = 0;
   for (int i = 0; i < parts; ++i) {
     const float* partial = partials + i * stride;
-    const float factor = std::exp(partial[dim] - base);
+    const float factor = weight_exp(partial[dim] - base);
     total = std::fma(partial[dim + 1], factor, total);
     for (int d = 0; d < dim; ++d) out[d] = std::fma(partial[d], factor, out[d]);
   }
@@ -140,7 +145,7 @@ void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int 
       scratch[j] = dot(query, cached_token(keys, j, type), dim) * scale;
       largest = std::max(largest, scratch[j]);
     }
-    for (int j = 0; j < n; ++j) scratch[j] = std::exp(scratch[j] - largest);
+    for (int j = 0; j < n; ++j) scratch[j] = weight_exp(scratch[j] - largest);
     const float factor = 1.0f / sum(scratch, n);
     std::fill(to, to + dim, 0.0f);
     for (int j = 0; j < n; ++j) {
@@ -167,8 +172,8 @@ void softmax_step(float* scores, int64_t stride, int rows, int keys, int seen, i
     const float before = largest[r];
     for (int j = 0; j < n; ++j) largest[r] = std::max(largest[r], weight[j] * scale);
     const float base = largest[r] == -kInfinity ? 0.0f : largest[r];
-    for (int j = 0; j < keys; ++j) weight[j] = j < n ? std::exp(weight[j] * scale - base) : 0.0f;
-    const float factor = std::exp(before - base);
+    for (int j = 0; j < keys; ++j) weight[j] = j < n ? weight_exp(weight[j] * scale - base) : 0.0f;
+    const float factor = weight_exp(before - base);
     total[r] = std::fma(total[r], factor, sum(weight.data(), keys));
     for (int d = 0; d < dim && largest[r] != before; ++d) out[r * dim + d] *= factor;
     std::transform(weight.begin(), weight.end(), reinterpret_cast<bf16*>(scores + r * stride),

@@ -34,19 +34,19 @@ class OneThread {
   int before_;
 };
 
-// A compiled product with its arguments, made once: creating memory objects costs as much as a small
-// product.
+// A compiled product with its arguments, made once: creating memory objects costs as much as a
+// small product.
 class Compiled {
  public:
   explicit Compiled(const TileProduct& s) : shape_(s) {
-    const dnnl::memory::dims strides = s.b_layout == Layout::in_major
-                                           ? dnnl::memory::dims{s.out, 1}
-                                           : dnnl::memory::dims{1, s.in};
+    const dnnl::memory::dims strides =
+        s.b_layout == Layout::in_major ? dnnl::memory::dims{s.out, 1} : dnnl::memory::dims{1, s.in};
     const Desc a({s.rows, s.in}, Type::bf16, {s.a_stride, 1});
     const Desc b({s.in, s.out}, Type::bf16, strides);
     const Desc y({s.rows, s.out}, Type::f32, {s.y_stride, 1});
     dnnl::primitive_attr attributes;
-    // The library's own working memory belongs to the thread that compiles, not to the one that runs.
+    // The library's own working memory belongs to the thread that compiles, not to the one that
+    // runs.
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (s.accumulate) {
       dnnl::post_ops sum;

@@ -52,7 +52,7 @@ struct Part {
       std::erase_if(mine, [&](const AttendPiece& p) { return !(p.rows >> only & 1); });
       for (AttendPiece& p : mine) p.rows = 1;
     }
-    std::vector<float> scratch(all.size() * kPartTokens);
+    std::vector<float> scratch(attend_part_scratch);
     k.attend_part(all.data(), static_cast<int>(all.size()), dim, type, mine.data(),
                   static_cast<int>(mine.size()), 0.3f, scratch.data());
     return out;

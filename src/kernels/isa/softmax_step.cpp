@@ -24,13 +24,13 @@ Vec step(float* score, int keys, int seen, float scale, float* largest, float* t
   Vec sum = zero();
   bf16* weights = reinterpret_cast<bf16*>(score);
   for_vectors(seen, [&](int i, auto part) {
-    const Vec weight = keep(exp(load(score + i, part) * set(scale) - set(base)), part);
+    const Vec weight = keep(weight_exp(load(score + i, part) * set(scale) - set(base)), part);
     store(weights + i, weight, All{});
     sum = sum + weight;
   });
   for (int i = (seen + kWidth - 1) / kWidth * kWidth; i < keys; i += kWidth)
     store(weights + i, zero());
-  const Vec factor = exp(set(before - base));
+  const Vec factor = weight_exp(set(before - base));
   float lane[kWidth];
   store(lane, factor);
   *total = __builtin_fmaf(*total, lane[0], reduce_add(sum));
