@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "random_model.h"
+#include "base/threads.h"
+#include "benchmark/random_model.h"
 #include "sol/error.h"
 #include "sol/frozen_model.h"
 
@@ -30,17 +31,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 void run(const Options& o) {
-  RandomShape shape;
-  shape.positions = std::max(shape.positions, o.context + o.steps);
-  const RandomModel files(shape);
+  LlamaConfig shape = find_shape("small-27m");
+  shape.max_position_embeddings = std::max(shape.max_position_embeddings, o.context + o.steps);
   ModelOptions model_options;
   if (o.precision == "f32") model_options.precision = Precision::f32;
   if (o.precision == "bf16") model_options.precision = Precision::bf16;
   model_options.deterministic = o.deterministic;
-  const auto model = load_model(files.dir(), model_options);
+  const std::unique_ptr<FrozenModel> model = make_random_model(shape, DType::bf16, model_options);
   Random random({.seed = 1});
   const auto token = [&] {
-    return static_cast<int32_t>(random.below(static_cast<uint32_t>(shape.vocabulary)));
+    return static_cast<int32_t>(random.below(static_cast<uint32_t>(shape.vocab_size)));
   };
 
   std::vector<std::unique_ptr<Sequence>> children;
@@ -60,12 +60,17 @@ void run(const Options& o) {
   std::vector<double> times;
   for (int step = 0; step < o.steps; ++step) {
     std::vector<DecodeItem> items;
+    int32_t next = 0, target = 0;  // children of one input are fed the same text
     for (size_t c = 0; c < children.size(); ++c) {
+      if (c % static_cast<size_t>(o.children) == 0) {
+        next = token();
+        target = token();
+      }
       const float kappa = o.dense ? 1.0f : kappas[random.below(5)];
       items.push_back({children[c].get(),
-                       token(),
+                       next,
                        {kappa, 1.0f, 16},
-                       {.target = token(), .log_prob = &log_prob[c]},
+                       {.target = target, .log_prob = &log_prob[c]},
                        nullptr});
     }
     const auto start = std::chrono::steady_clock::now();

@@ -105,17 +105,18 @@ struct TaskMemory {
   std::vector<float> scratch = std::vector<float>(kernels::attend_part_scratch);
 };
 
-// The task's rows: segment after segment, within it head after head.
+// The task's rows: head after head, within a head segment after segment. Neighbours are worked in
+// groups, and what sequences keep for one head is more alike than what one keeps for its heads.
 void list_rows(const LlamaConfig& config, const DecodeTask& task, int first_head, int heads,
                Batch& batch, TaskMemory& m) {
   DecodeWork& work = batch.decode_work;
   m.rows.clear();
   m.pages.clear();
-  for (const int s : task.segments) {
-    const DecodeWork::Place& place = work.places[s];
-    const int n = batch.segments[s].sequence->length();
-    const int64_t words = kernels::page_words(place.pages);
-    for (int head = first_head; head < first_head + heads; ++head) {
+  for (int head = first_head; head < first_head + heads; ++head) {
+    for (const int s : task.segments) {
+      const DecodeWork::Place& place = work.places[s];
+      const int n = batch.segments[s].sequence->length();
+      const int64_t words = kernels::page_words(place.pages);
       const int64_t at =
           place.partials + (int64_t{head} * place.parts + task.part) * work.partial_stride;
       m.rows.push_back({query(config, batch, s, head), &work.partials[static_cast<size_t>(at)]});
@@ -125,10 +126,9 @@ void list_rows(const LlamaConfig& config, const DecodeTask& task, int first_head
 }
 
 // Bits of members as bits of their rows.
-uint64_t rows_of(uint64_t members, int heads) {
+uint64_t rows_of(uint64_t members, size_t segments, int heads) {
   uint64_t rows = 0;
-  for (; members; members &= members - 1)
-    rows |= (~uint64_t{0} >> (64 - heads)) << (std::countr_zero(members) * heads);
+  for (int h = 0; h < heads; ++h) rows |= members << (static_cast<size_t>(h) * segments);
   return rows;
 }
 
@@ -148,9 +148,9 @@ void append_pieces(const CacheLayout& layout, int layer, int kv_head, const Shar
 }
 
 void count_run(const RowRun& run, size_t segments, int heads, DecodeWork::Count* counts) {
-  const uint64_t ones = ~uint64_t{0} >> (64 - heads);
+  const uint64_t first = rows_of(1, segments, heads);
   for (size_t i = 0; i < segments; ++i) {
-    const uint64_t who = run.rows >> (i * heads) & ones;
+    const uint64_t who = run.rows >> i & first;
     counts[i].attended += int64_t{std::popcount(who)} * (run.end - run.begin);
     counts[i].needed += who ? run.end - run.begin : 0;
   }
@@ -165,19 +165,21 @@ void attend_task(const LlamaConfig& config, int layer, int kv_head, int head_set
   const CpuSequence& first = *batch.segments[task.segments[0]].sequence;
   const PageRule rule = rule_of(first);
   m.pieces.clear();
+  size_t shared = 0;  // pieces
   for (const SharedStretch& stretch : task.stretches) {
     m.runs.clear();
-    kernels::row_runs(m.pages, rows_of(stretch.members, heads), rule, stretch.begin, stretch.end,
-                      m.runs);
+    kernels::row_runs(m.pages, rows_of(stretch.members, task.segments.size(), heads), rule,
+                      stretch.begin, stretch.end, m.runs);
     for (const RowRun& run : m.runs) {
       append_pieces(first.layout(), layer, kv_head, stretch, run, task.part * kPartTokens,
                     m.pieces);
       count_run(run, task.segments.size(), heads, counts);
     }
+    if (stretch.end <= task.shared_end) shared = m.pieces.size();
   }
   kernels::kernels().attend_part(
       m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim, first.layout().type,
-      m.pieces.data(), static_cast<int>(m.pieces.size()),
+      m.pieces.data(), static_cast<int>(m.pieces.size()), static_cast<int>(shared),
       1.0f / std::sqrt(static_cast<float>(config.head_dim)), m.scratch.data());
 }
 

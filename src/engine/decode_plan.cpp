@@ -1,6 +1,9 @@
 #include "engine/decode_plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <cassert>
+#include <numeric>
 
 #include "engine/batch.h"
 
@@ -29,6 +32,8 @@ void add_stretches(std::span<const Segment> segments, DecodeTask& task) {
         if (other.length() >= end && other.blocks()[block] == first.blocks()[block])
           members |= uint64_t{1} << k;
       }
+      // A block that is not full has one owner: it was made its own when the sequence grew.
+      assert(std::has_single_bit(members) || end % layout.tokens == 0 || end == part_end);
       left &= ~members;
       auto& all = task.stretches;
       const auto same = std::find_if(all.begin(), all.end(), [&](const SharedStretch& s) {
@@ -42,12 +47,29 @@ void add_stretches(std::span<const Segment> segments, DecodeTask& task) {
   }
 }
 
+// Where the members' ways part: a sequence that once has blocks of its own never shares again, so
+// the first stretch that overlaps an earlier one begins where that one does.
+int shared_end(const DecodeTask& task) {
+  int end = 0;
+  for (const SharedStretch& stretch : task.stretches) {
+    if (stretch.begin < end) return stretch.begin;
+    end = stretch.end;
+  }
+  return end;
+}
+
 }  // namespace
 
 std::vector<DecodeTask> plan_decode(std::span<const Segment> segments, int most) {
   std::vector<DecodeTask> tasks;
   int longest = 0;
   for (const Segment& s : segments) longest = std::max(longest, s.sequence->length());
+  // By share of kept tokens: rows that keep similarly many are worked in groups.
+  std::vector<int> order(segments.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return segments[a].action.kappa > segments[b].action.kappa;
+  });
   struct Entry {
     const std::byte* block;  // that holds the part's first token
     int segment;
@@ -55,11 +77,10 @@ std::vector<DecodeTask> plan_decode(std::span<const Segment> segments, int most)
   std::vector<Entry> entries;
   for (int part = 0; part * kPartTokens < longest; ++part) {
     entries.clear();
-    for (size_t i = 0; i < segments.size(); ++i) {
+    for (const int i : order) {
       const CpuSequence& sequence = *segments[i].sequence;
       if (part * kPartTokens >= sequence.length()) continue;
-      entries.push_back(
-          {sequence.blocks()[part * kPartTokens / sequence.layout().tokens], static_cast<int>(i)});
+      entries.push_back({sequence.blocks()[part * kPartTokens / sequence.layout().tokens], i});
     }
     // By first appearance, so that the plan does not depend on addresses.
     for (size_t i = 0; i < entries.size(); ++i) {
@@ -76,7 +97,10 @@ std::vector<DecodeTask> plan_decode(std::span<const Segment> segments, int most)
       }
     }
   }
-  for (DecodeTask& task : tasks) add_stretches(segments, task);
+  for (DecodeTask& task : tasks) {
+    add_stretches(segments, task);
+    task.shared_end = shared_end(task);
+  }
   return tasks;
 }
 

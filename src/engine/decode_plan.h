@@ -21,12 +21,14 @@ struct SharedStretch {
 // One part (kernels::kPartTokens positions) of some sequences, the same in every layer and head.
 struct DecodeTask {
   int part;
-  std::vector<int> segments;  // of the batch
-  std::vector<SharedStretch> stretches;
+  std::vector<int> segments;             // of the batch
+  std::vector<SharedStretch> stretches;  // ascending by their begin
+  int shared_end = 0;  // up to here they do not overlap; behind, different members' do
 };
 
 // The tasks of a batch, ascending by part. Every segment takes part in each of its parts once;
-// segments whose blocks are the same where the part begins share a task, `most` at a time.
+// segments whose blocks are the same where the part begins share a task, `most` at a time, those
+// with the largest κ first.
 std::vector<DecodeTask> plan_decode(std::span<const Segment> segments, int most);
 
 }  // namespace sol

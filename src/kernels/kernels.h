@@ -136,11 +136,14 @@ struct Kernels {
 
   // Attention of at most kPartRows rows over one part: scores q·k * scale, weights relative to the
   // row's largest score in the part, weighted sum of values. A row's pieces ascend by position and
-  // do not overlap; a token is read from memory once for all of its rows and not at all without
-  // any. `scratch`: attend_part_scratch floats. A row's result depends on its own tokens only; that
-  // of a row without tokens is zeros with largest = -infinity.
+  // do not overlap; nor do the first `shared` pieces, whose positions come before all others'. A
+  // token is read from memory once for all of its rows and not at all without any (a value that is
+  // not finite may reach a row of the same call that has its token unselected). `scratch`:
+  // attend_part_scratch floats. A row's result depends on its own tokens only; that of a row
+  // without tokens is zeros with largest = -infinity.
   void (*attend_part)(const AttendRow* rows, int row_count, int dim, ElementType type,
-                      const AttendPiece* pieces, int piece_count, float scale, float* scratch);
+                      const AttendPiece* pieces, int piece_count, int shared, float scale,
+                      float* scratch);
 
   // One row's attention from its partial results, `parts` of them, stride apart, in their order:
   // out[dim].

@@ -24,6 +24,7 @@ struct Part {
   RandomCache keys, values;
   std::vector<float> q;
   std::vector<AttendPiece> pieces;
+  int shared = -1;  // pieces; all of them
 
   Part(int dim_, int rows_, int block_tokens, ElementType type_, uint32_t seed)
       : dim(dim_),
@@ -53,8 +54,9 @@ struct Part {
       for (AttendPiece& p : mine) p.rows = 1;
     }
     std::vector<float> scratch(attend_part_scratch);
-    k.attend_part(all.data(), static_cast<int>(all.size()), dim, type, mine.data(),
-                  static_cast<int>(mine.size()), 0.3f, scratch.data());
+    const int count = static_cast<int>(mine.size());
+    k.attend_part(all.data(), static_cast<int>(all.size()), dim, type, mine.data(), count,
+                  only < 0 && shared >= 0 ? shared : count, 0.3f, scratch.data());
     return out;
   }
 };
@@ -104,6 +106,36 @@ TEST_P(Attention, RowsDoNotDependOnTheirCompany) {
         const auto alone = part.run(fast(), r);
         const auto row = [&](const std::vector<float>& v) {
           return std::vector<float>(v.begin() + r * (dim + 2), v.begin() + (r + 1) * (dim + 2));
+        };
+        EXPECT_SAME_BITS(row(alone), row(together));
+      }
+    }
+  }
+}
+
+// Sequences that share their first tokens and continue apart, at the same positions.
+TEST_P(Attention, RowsWithPiecesOfTheirOwnDoNotDependOnTheirCompany) {
+  for (const ElementType type : kTypes) {
+    for (const int rows : {2, 3, 7, 12}) {
+      Part part(64, rows, 16, type, 61);
+      std::mt19937_64 generator(7);
+      for (int j = 0; j < 96; j += 8) {
+        const uint64_t who = generator() & (~uint64_t{0} >> (64 - rows));
+        if (who) part.add(j, 8, generator() % 2 ? who : ~uint64_t{0} >> (64 - rows));
+      }
+      part.shared = static_cast<int>(part.pieces.size());
+      for (int r = 0; r + 1 < rows; ++r) {  // the last has none
+        part.add(96, 1 + r, uint64_t{1} << r);
+        part.pieces.back().position = 96;
+        part.add(128 + 4 * r, 4, uint64_t{1} << r);
+        part.pieces.back().position = 128;
+      }
+      const auto together = part.run(fast());
+      expect_near(together, part.run(reference()), 5e-6f, 1e-5f);
+      for (int r = 0; r < rows; ++r) {
+        const auto alone = part.run(fast(), r);
+        const auto row = [&](const std::vector<float>& v) {
+          return std::vector<float>(v.begin() + r * 66, v.begin() + (r + 1) * 66);
         };
         EXPECT_SAME_BITS(row(alone), row(together));
       }

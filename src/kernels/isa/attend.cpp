@@ -1,14 +1,14 @@
-// Decoded tokens over cached keys and values. Pieces are cut into steps of four tokens. Rows that
-// attend to every step are worked in groups, a load of keys or values serving all of a group; other
-// rows go through their own steps one row at a time, where the part's keys and values come from the
-// first- or second-level cache for all but the first of them.
+// Decoded tokens over cached keys and values. Pieces are cut into steps of at most four tokens.
+// Rows that attend to mostly the same steps are worked in groups, a load of keys or values serving
+// all of a group; others go through their own steps one row at a time, where the part's keys and
+// values come from the first- or second-level cache for all but the first of them.
 #include "kernels/isa/functions.h"
 #include "kernels/isa/math.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
-// At most four tokens.
+// At most four tokens, whose positions lie in one vector.
 template <typename T>
 struct Step {
   const T* keys;
@@ -21,29 +21,68 @@ template <typename T>
 struct Steps {
   static_assert(kPartTokens <= 256, "step numbers are bytes");
   Step<T> step[kPartTokens];
-  uint64_t rows[kPartTokens];
-  uint16_t vectors[kPartTokens];  // bits of the vectors of positions that a step lies in
+  uint64_t rows[kPartTokens + 8];
   int count = 0;
-  uint64_t everywhere = ~uint64_t{0};  // rows of every step
+};
+
+// The steps of those pieces that any of the wanted rows attends to. They lie at different
+// positions.
+template <typename T>
+void cut(const AttendPiece* pieces, int piece_count, uint64_t wanted, int dim, Steps<T>& steps) {
+  for (const AttendPiece* piece = pieces; piece < pieces + piece_count; ++piece) {
+    if (!(piece->rows & wanted)) continue;
+    for (int j = 0; j < piece->count;) {
+      const int position = piece->position + j;
+      const int room = smaller(4, kWidth - position % kWidth);
+      const int count = smaller(room, piece->count - j);
+      const int64_t at = static_cast<int64_t>(j) * dim;
+      steps.step[steps.count] = {static_cast<const T*>(piece->keys) + at,
+                                 static_cast<const T*>(piece->values) + at, position, count};
+      steps.rows[steps.count++] = piece->rows;
+      j += count;
+    }
+  }
+  for (int i = 0; i < 8; ++i) steps.rows[steps.count + i] = 0;  // steps_of looks at eight at once
+}
+
+// Bit s % 64 of word s / 64: step s.
+struct StepSet {
+  uint64_t word[kPartTokens / 64] = {};
+
+  bool operator==(const StepSet& other) const {
+    for (int i = 0; i < kPartTokens / 64; ++i)
+      if (word[i] != other.word[i]) return false;
+    return true;
+  }
+  int count() const {
+    int n = 0;
+    for (const uint64_t w : word) n += __builtin_popcountll(w);
+    return n;
+  }
+  void add(const StepSet& other) {
+    for (int i = 0; i < kPartTokens / 64; ++i) word[i] |= other.word[i];
+  }
+  template <typename Body>
+  void each(const Body& body) const {
+    for (int i = 0; i < kPartTokens / 64; ++i)
+      for (uint64_t w = word[i]; w; w &= w - 1) body(i * 64 + __builtin_ctzll(w));
+  }
 };
 
 template <typename T>
-void cut(const AttendPiece* pieces, int piece_count, int dim, Steps<T>& steps) {
-  for (const AttendPiece* piece = pieces; piece < pieces + piece_count; ++piece) {
-    const T* keys = static_cast<const T*>(piece->keys);
-    const T* values = static_cast<const T*>(piece->values);
-    for (int j = 0; j < piece->count; j += 4) {
-      const int64_t at = static_cast<int64_t>(j) * dim;
-      steps.step[steps.count] = {keys + at, values + at, piece->position + j,
-                                 smaller(4, piece->count - j)};
-      const int first = piece->position + j, last = first + smaller(4, piece->count - j) - 1;
-      steps.vectors[steps.count] =
-          static_cast<uint16_t>(1u << first / kWidth | 1u << last / kWidth);
-      steps.rows[steps.count++] = piece->rows;
-    }
-    steps.everywhere &= piece->rows;
-  }
+StepSet steps_of(const Steps<T>& steps, int row) {
+  StepSet set;
+  for (int s = 0; s < steps.count; s += 8)
+    set.word[s / 64] |= uint64_t{test_eight(steps.rows + s, uint64_t{1} << row)} << (s % 64);
+  return set;
 }
+
+// Numbers of steps.
+struct StepList {
+  uint8_t number[kPartTokens];
+  int count = 0;
+  void add(int s) { number[count++] = static_cast<uint8_t>(s); }
+};
 
 // Pieces are short and far apart, where the processor's own prefetching starts anew each time.
 template <typename T>
@@ -77,15 +116,16 @@ void score_four(const float* const (&q)[R], const T* const (&key)[4], int dim,
 // Scores of R rows with the keys of listed steps. `scores` is where position 0 of a row lies. The
 // last keys done, the first values are sent for.
 template <int R, typename T>
-void score_steps(const float* const (&q)[R], const Steps<T>& steps, const uint8_t* list, int n,
-                 int dim, float* const (&scores)[R]) {
-  const int bytes = 4 * dim * static_cast<int>(sizeof(T));
+void score_steps(const float* const (&q)[R], const Steps<T>& steps, const StepList& list, int dim,
+                 float* const (&scores)[R]) {
+  const int bytes = 4 * dim * static_cast<int>(sizeof(T)), n = list.count;
   for (int i = 0; i < n; ++i) {
-    const Step<T>& step = steps.step[list[i]];
-    if (i + kAhead < n)
-      prefetch(steps.step[list[i + kAhead]].keys, bytes);
+    const Step<T>& step = steps.step[list.number[i]];
+    const int ahead = i + kAhead;
+    if (ahead < n)
+      prefetch(steps.step[list.number[ahead]].keys, bytes);
     else
-      prefetch(steps.step[list[i + kAhead - n < n ? i + kAhead - n : i]].values, bytes);
+      prefetch(steps.step[list.number[ahead - n < n ? ahead - n : i]].values, bytes);
     const T* key[4];
     float* to[R];
     float some[R][4];
@@ -99,13 +139,15 @@ void score_steps(const float* const (&q)[R], const Steps<T>& steps, const uint8_
   }
 }
 
-// Turns a row's scores into weights. Vectors that none of its tokens lie in (bits of `touched`) are
-// left alone: their weights are zero, and nobody reads them.
-void weigh(float* scores, uint32_t touched, float scale, float* largest, float* total) {
+// Turns a row's scores into weights. Bit i of tokens[v] says that the row attends to position
+// 16 v + i; other positions get weight 0, and vectors without any are left alone.
+void weigh(float* scores, const uint16_t (&tokens)[kPartTokens / kWidth], float scale,
+           float* largest, float* total) {
   Vec lanes = set(-kInfinity);
-  for (uint32_t bits = touched; bits; bits &= bits - 1) {
-    float* at = scores + __builtin_ctz(bits) * kWidth;
-    const Vec score = load(at) * set(scale);
+  for (int v = 0; v < kPartTokens / kWidth; ++v) {
+    if (!tokens[v]) continue;
+    float* at = scores + v * kWidth;
+    const Vec score = select(lanes_of(tokens[v]), load(at) * set(scale), set(-kInfinity));
     store(at, score);
     lanes = max(score, lanes);
   }
@@ -113,8 +155,9 @@ void weigh(float* scores, uint32_t touched, float scale, float* largest, float* 
   // While every score is -infinity there is nothing to be relative to.
   const Vec base = set(*largest == -kInfinity ? 0.0f : *largest);
   Vec sum = zero();
-  for (uint32_t bits = touched; bits; bits &= bits - 1) {
-    float* at = scores + __builtin_ctz(bits) * kWidth;
+  for (int v = 0; v < kPartTokens / kWidth; ++v) {
+    if (!tokens[v]) continue;
+    float* at = scores + v * kWidth;
     const Vec weight = weight_exp(load(at) - base);
     store(at, weight);
     sum = sum + weight;
@@ -122,17 +165,17 @@ void weigh(float* scores, uint32_t touched, float scale, float* largest, float* 
   *total = reduce_add(sum);
 }
 
-// Weighted values of listed steps: V vectors of R rows, from column d on.
+// Adds weighted values of listed steps: V vectors of R rows, from column d on.
 template <int R, int V, typename T, typename Part>
-void mix(const float* const (&weights)[R], const Steps<T>& steps, const uint8_t* list, int n,
-         int dim, int d, Part part, float* const (&out)[R]) {
+void mix(const float* const (&weights)[R], const Steps<T>& steps, const StepList& list, int dim,
+         int d, Part part, float* const (&out)[R]) {
   Vec sum[R][V];
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) sum[r][v] = zero();
-  const int bytes = 4 * dim * static_cast<int>(sizeof(T));
+    for (int v = 0; v < V; ++v) sum[r][v] = load(out[r] + d + v * kWidth, part);
+  const int bytes = 4 * dim * static_cast<int>(sizeof(T)), n = list.count;
   for (int i = 0; i < n; ++i) {
-    const Step<T>& step = steps.step[list[i]];
-    if (d == 0 && i + kAhead < n) prefetch(steps.step[list[i + kAhead]].values, bytes);
+    const Step<T>& step = steps.step[list.number[i]];
+    if (d == 0 && i + kAhead < n) prefetch(steps.step[list.number[i + kAhead]].values, bytes);
     const T* value = step.values + d;
     for (int j = 0; j < step.count; ++j, value += dim) {
       Vec x[V];
@@ -148,54 +191,51 @@ void mix(const float* const (&weights)[R], const Steps<T>& steps, const uint8_t*
 }
 
 template <int R, typename T>
-void mix_steps(const float* const (&weights)[R], const Steps<T>& steps, const uint8_t* list, int n,
+void mix_steps(const float* const (&weights)[R], const Steps<T>& steps, const StepList& list,
                int dim, float* const (&out)[R]) {
   constexpr int kVectors = R == 1 ? 2 * kMixVectors : kMixVectors;
   int d = 0;
   for (; d + kVectors * kWidth <= dim; d += kVectors * kWidth)
-    mix<R, kVectors>(weights, steps, list, n, dim, d, All{}, out);
+    mix<R, kVectors>(weights, steps, list, dim, d, All{}, out);
   for (; d + 2 * kWidth <= dim; d += 2 * kWidth)
-    mix<R, 2>(weights, steps, list, n, dim, d, All{}, out);
-  for (; d + kWidth <= dim; d += kWidth) mix<R, 1>(weights, steps, list, n, dim, d, All{}, out);
-  if (d < dim) mix<R, 1>(weights, steps, list, n, dim, d, First{dim - d}, out);
+    mix<R, 2>(weights, steps, list, dim, d, All{}, out);
+  for (; d + kWidth <= dim; d += kWidth) mix<R, 1>(weights, steps, list, dim, d, All{}, out);
+  if (d < dim) mix<R, 1>(weights, steps, list, dim, d, First{dim - d}, out);
 }
 
-// The steps that the rows with these bits attend to, and the vectors of positions they lie in.
-struct Attended {
-  uint8_t list[kPartTokens];
-  int count = 0;
-  uint32_t touched = 0;
-};
+// Bit i of tokens[v]: position 16 v + i is in one of the steps.
+using Tokens = uint16_t[kPartTokens / kWidth];
 
 template <typename T>
-void find_steps(const Steps<T>& steps, uint64_t row, Attended& found) {
-  int count = 0;
-  uint32_t touched = 0;
-  for (int s = 0; s < steps.count; ++s) {  // without branches: who attends to what is a coin's toss
-    const bool mine = steps.rows[s] & row;
-    found.list[count] = static_cast<uint8_t>(s);
-    count += mine;
-    touched |= mine ? steps.vectors[s] : 0u;
-  }
-  found.count = count;
-  found.touched = touched;
+void add_tokens(const Step<T>& step, Tokens& tokens) {
+  const uint32_t bits = ((1u << step.count) - 1u) << (step.position % kWidth);
+  tokens[step.position / kWidth] |= static_cast<uint16_t>(bits);
 }
 
-// R rows that attend to the same steps.
+// R rows over the union of their shared steps, then each over steps of its own, which lie behind.
 template <int R, typename T>
-void attend_rows(const AttendRow* rows, const uint8_t (&members)[R], const Steps<T>& steps,
-                 const Attended& attended, int dim, float scale, float* scratch) {
+void attend_rows(const AttendRow* rows, const StepSet* sets, const Steps<T>& shared,
+                 const Steps<T>* own, int dim, float scale, float* scratch) {
+  StepSet all = sets[0];
+  for (int r = 1; r < R; ++r) all.add(sets[r]);
+  StepList list, own_list[R];
+  Tokens of_all = {};
+  all.each([&](int s) {
+    list.add(s);
+    add_tokens(shared.step[s], of_all);
+  });
   const float* q[R];
   float* scores[R];
   float* out[R];
   const float* weights[R];
   for (int r = 0; r < R; ++r) {
-    const AttendRow& row = rows[members[r]];
-    q[r] = row.q;
-    out[r] = row.partial;
+    q[r] = rows[r].q;
+    out[r] = rows[r].partial;
     weights[r] = scores[r] = scratch + r * kPartTokens;
-    for (int i = 0; i < kPartTokens; i += kWidth) store(scores[r] + i, set(-kInfinity));
+    for_vectors(dim, [&](int d, auto part) { store(out[r] + d, zero(), part); });
+    for (int s = 0; s < own[r].count; ++s) own_list[r].add(s);
   }
+
   for_groups<kScoreRows>(R, [&]<int G>(int first) {
     const float* queries[G];
     float* to[G];
@@ -203,46 +243,73 @@ void attend_rows(const AttendRow* rows, const uint8_t (&members)[R], const Steps
       queries[r] = q[first + r];
       to[r] = scores[first + r];
     }
-    score_steps<G>(queries, steps, attended.list, attended.count, dim, to);
+    score_steps<G>(queries, shared, list, dim, to);
   });
-  for (int r = 0; r < R; ++r)
-    weigh(scores[r], attended.touched, scale, out[r] + dim, out[r] + dim + 1);
-  mix_steps<R>(weights, steps, attended.list, attended.count, dim, out);
+  for (int r = 0; r < R; ++r) {
+    const float* const query[1] = {q[r]};
+    float* const to[1] = {scores[r]};
+    score_steps<1>(query, own[r], own_list[r], dim, to);
+
+    Tokens tokens = {};
+    if (sets[r] == all)
+      __builtin_memcpy(tokens, of_all, sizeof(tokens));
+    else
+      sets[r].each([&](int s) { add_tokens(shared.step[s], tokens); });
+    for (int s = 0; s < own[r].count; ++s) add_tokens(own[r].step[s], tokens);
+    // Steps that only others attend to: 0 times their values adds nothing.
+    for (int v = 0; v < kPartTokens / kWidth; ++v)
+      if (!tokens[v]) store(scores[r] + v * kWidth, zero());
+    weigh(scores[r], tokens, scale, out[r] + dim, out[r] + dim + 1);
+  }
+  mix_steps<R>(weights, shared, list, dim, out);
+  for (int r = 0; r < R; ++r) {
+    const float* const weight[1] = {weights[r]};
+    float* const to[1] = {out[r]};
+    mix_steps<1>(weight, own[r], own_list[r], dim, to);
+  }
+}
+
+// A row alone costs one unit per step, a group a little more for each further row, whether that row
+// attends to the step or not.
+template <int R>
+bool worth_grouping(const StepSet* sets) {
+  if (R == 1) return true;
+  StepSet all = sets[0];
+  int own = sets[0].count();
+  for (int r = 1; r < R; ++r) {
+    all.add(sets[r]);
+    own += sets[r].count();
+  }
+  return all.count() * (100 + (R - 1) * kFurtherRowCost) <= 100 * own;
 }
 
 template <typename T>
 void attend_part_typed(const AttendRow* rows, int row_count, int dim, const AttendPiece* pieces,
-                       int piece_count, float scale, float* scratch) {
-  Steps<T> steps;
-  cut(pieces, piece_count, dim, steps);
-  Attended all;
-  find_steps(steps, ~uint64_t{0}, all);
-  uint8_t together[kPartRows];
-  int together_count = 0;
-  for (int r = 0; r < row_count; ++r) {
-    if (steps.everywhere >> r & 1) {
-      together[together_count++] = static_cast<uint8_t>(r);
-      continue;
+                       int piece_count, int shared_count, float scale, float* scratch) {
+  Steps<T> shared;
+  cut(pieces, shared_count, ~uint64_t{0}, dim, shared);
+  for_groups<kMixRows>(row_count, [&]<int R>(int first) {
+    StepSet sets[R];
+    Steps<T> own[R];
+    for (int r = 0; r < R; ++r) {
+      sets[r] = steps_of(shared, first + r);
+      cut(pieces + shared_count, piece_count - shared_count, uint64_t{1} << (first + r), dim,
+          own[r]);
     }
-    Attended own;
-    find_steps(steps, uint64_t{1} << r, own);
-    const uint8_t member[1] = {static_cast<uint8_t>(r)};
-    attend_rows<1>(rows, member, steps, own, dim, scale, scratch);
-  }
-  for_groups<kMixRows>(together_count, [&]<int R>(int m) {
-    uint8_t members[R];
-    for (int r = 0; r < R; ++r) members[r] = together[m + r];
-    attend_rows<R>(rows, members, steps, all, dim, scale, scratch);
+    if (worth_grouping<R>(sets))
+      return attend_rows<R>(rows + first, sets, shared, own, dim, scale, scratch);
+    for (int r = 0; r < R; ++r)
+      attend_rows<1>(rows + first + r, sets + r, shared, own + r, dim, scale, scratch);
   });
 }
 
 }  // namespace
 
 void attend_part(const AttendRow* rows, int row_count, int dim, ElementType type,
-                 const AttendPiece* pieces, int piece_count, float scale, float* scratch) {
-  static_assert(kPartTokens / kWidth <= 16, "bits of Steps::vectors");
+                 const AttendPiece* pieces, int piece_count, int shared, float scale,
+                 float* scratch) {
   with_type(type, [&]<typename T>(const T*) {
-    attend_part_typed<T>(rows, row_count, dim, pieces, piece_count, scale, scratch);
+    attend_part_typed<T>(rows, row_count, dim, pieces, piece_count, shared, scale, scratch);
   });
 }
 

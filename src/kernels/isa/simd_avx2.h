@@ -21,6 +21,8 @@ inline constexpr int kTileRows = 6, kTileVectors = 1;
 // sum of values.
 inline constexpr int kScoreRows = 1;
 inline constexpr int kMixRows = 2, kMixVectors = 2;
+inline constexpr int kFurtherRowCost =
+    60;  // percent of the first row's, in a group that shares loads
 
 struct FirstMasks {
   __m256i lo, hi;
@@ -140,6 +142,13 @@ inline Mask first_lanes(int n) {
   const FirstMasks m = first_masks(n);
   return {_mm256_castsi256_ps(m.lo), _mm256_castsi256_ps(m.hi)};
 }
+// Lane i where bit i is set.
+inline Mask lanes_of(uint32_t bits) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(bits));
+  const __m256i lo = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), hi = _mm256_slli_epi32(lo, 8);
+  return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, lo), lo)),
+          _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, hi), hi))};
+}
 inline Vec select(Mask m, Vec yes, Vec no) {
   return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
 }
@@ -175,6 +184,17 @@ inline void reduce_add4(Vec a, Vec b, Vec c, Vec d, float* sums) {
 template <int R>
 inline void reduce_add4(const Vec (&v)[R][4], float* const (&sums)[R]) {
   for (int r = 0; r < R; ++r) reduce_add4(v[r][0], v[r][1], v[r][2], v[r][3], sums[r]);
+}
+
+// Bit i: p[i] has a bit of `wanted`, for eight of them.
+inline uint32_t test_eight(const uint64_t* p, uint64_t wanted) {
+  const __m256i all = _mm256_set1_epi64x(static_cast<int64_t>(wanted));
+  const auto none = [&](const uint64_t* at) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    const __m256i empty = _mm256_cmpeq_epi64(_mm256_and_si256(x, all), _mm256_setzero_si256());
+    return static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(empty)));
+  };
+  return ~(none(p) | none(p + 4) << 4) & 0xffu;
 }
 
 // --- integers that order as floats do (largest.cpp), 16 at a time ---

@@ -21,6 +21,8 @@ inline constexpr int kTileRows = 6, kTileVectors = 4;
 // sum of values.
 inline constexpr int kScoreRows = 4;
 inline constexpr int kMixRows = 4, kMixVectors = 4;
+inline constexpr int kFurtherRowCost =
+    25;  // percent of the first row's, in a group that shares loads
 
 inline __mmask16 first_bits(int n) {
   return static_cast<__mmask16>((1u << n) - 1u);
@@ -117,6 +119,10 @@ inline Mask less(Vec a, Vec b) {
 inline Mask first_lanes(int n) {
   return {first_bits(n)};
 }
+// Lane i where bit i is set.
+inline Mask lanes_of(uint32_t bits) {
+  return {static_cast<__mmask16>(bits)};
+}
 inline Vec select(Mask m, Vec yes, Vec no) {
   return {_mm512_mask_blend_ps(m.bits, no.v, yes.v)};
 }
@@ -162,6 +168,12 @@ inline void reduce_add4(const Vec (&v)[R][4], float* const (&sums)[R]) {
   } else {
     for (int r = 0; r < R; ++r) reduce_add4(v[r][0], v[r][1], v[r][2], v[r][3], sums[r]);
   }
+}
+
+// Bit i: p[i] has a bit of `wanted`, for eight of them.
+inline uint32_t test_eight(const uint64_t* p, uint64_t wanted) {
+  return _mm512_test_epi64_mask(_mm512_loadu_si512(p),
+                                _mm512_set1_epi64(static_cast<int64_t>(wanted)));
 }
 
 // --- integers that order as floats do (largest.cpp), 16 at a time ---
