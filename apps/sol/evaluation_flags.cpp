@@ -128,8 +128,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
   text.format =
       flags.format == "wikitext" ? TextOptions::Format::wikitext : TextOptions::Format::documents;
   setup.data =
-      BlockDataset::open(flags.data, text, *tokenizer, std::filesystem::absolute(dir).string(),
-                         setup.protocol.block_length(), flags.cache);
+      BlockDataset::open(flags.data, text, *tokenizer, setup.protocol.block_length(), flags.cache);
   std::vector<std::string> names;
   for (const auto& path : flags.data) names.push_back(file_name(path));
   setup.data_name = fmt::format("{}", fmt::join(names, ", "));

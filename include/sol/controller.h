@@ -38,16 +38,18 @@ struct ControllerSettings {
 
 class Controller {
  public:
-  static constexpr int format_version = 1;
+  static constexpr int format_version = 2;  // version 1 is read as well
 
   // Throws Error for settings that make no sense or a network that does not fit the action space.
   Controller(ActionSpace space, ControllerSettings settings,
              std::shared_ptr<const PolicyNetwork> network);
 
-  // Reads DIR/controller.json and DIR/controller.safetensors. Throws Error for anything missing,
-  // malformed, misshapen or of another format version.
+  // Reads DIR/controller.json and the weights that it names. Throws Error for anything missing,
+  // malformed, misshapen, damaged or of a later format version.
   static Controller load(const std::filesystem::path& dir);
-  // Writes both files atomically; an existing controller is replaced only once both are complete.
+  // Writes the weights beside those of an existing controller, then replaces its controller.json:
+  // until that one rename the old controller is whole, and after it the new one. Throws Error when
+  // something cannot be written; the old controller is intact then.
   void save(const std::filesystem::path& dir) const;
 
   // Throws Error naming both fingerprints when this controller was trained for another model.

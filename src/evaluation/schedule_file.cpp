@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace sol {
@@ -14,15 +15,8 @@ namespace {
 
 constexpr const char* format_name = "sol-schedules";
 
-// FNV-1a over the ids' bytes: enough to tell one text from another.
 std::string tokens_fingerprint(std::span<const int32_t> ids) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const int32_t id : ids)
-    for (int shift = 0; shift < 32; shift += 8) {
-      hash ^= (static_cast<uint32_t>(id) >> shift) & 0xffu;
-      hash *= 0x100000001b3u;
-    }
-  return fmt::format("{:016x}", hash);
+  return hash_128(std::as_bytes(ids));
 }
 
 template <typename T>

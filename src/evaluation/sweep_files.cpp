@@ -208,6 +208,7 @@ void write_sweep(const std::filesystem::path& dir, const Sweep& sweep, const Swe
     files.push_back(std::make_unique<AtomicFile>(dir / name));
     files.back()->write(content);
   }
+  for (const auto& file : files) file->flush();
   for (const auto& file : files) file->commit();
 }
 
