@@ -8,6 +8,7 @@
 #include "evaluation/schedule_file.h"
 #include "evaluation/sweep.h"
 #include "evaluation_flags.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -80,8 +81,16 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
 }
 
 void run_eval(EvalFlags& flags) {
-  if (!flags.schedule_out.empty())
-    ensure_writable_directory(std::filesystem::absolute(flags.schedule_out).parent_path());
+  if (!flags.schedule_out.empty()) {
+    refuse_overwriting(flags.schedule_out, {flags.replay});
+    for (const std::filesystem::path& file : flags.evaluation.data)
+      refuse_overwriting(flags.schedule_out, {file});
+    ensure_writable_file(flags.schedule_out);
+  }
+  const EvaluationFlags& given = flags.evaluation;
+  if (flags.policy.empty() && given.controller.empty() &&
+      !(given.kappa_levels.empty() && given.rho_levels.empty() && given.bits_levels.empty()))
+    fail("name with -p the policy that chooses among these levels; without one, eval is dense");
   std::optional<ScheduleRecord> record;
   if (!flags.replay.empty()) record = read_schedules(flags.replay);
   EvaluationSetup setup =
@@ -137,7 +146,7 @@ void run_eval(EvalFlags& flags) {
   if (record) json["largest_log_prob_difference"] = largest_difference(*record, results[0]);
   if (flags.json) {
     json["run"] = to_json(setup.run);
-    print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", to_text(json, 2));
     return;
   }
   print_text(outcome, name, setup);
@@ -160,6 +169,7 @@ void add_eval_command(CLI::App& app) {
                    "k050-s070-q8 (default: learned with a controller, else dense)")
       ->type_name("NAME");
   command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
+      ->check(in_range(0, (1 << 24) - 1))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_option("--schedule-out", flags->schedule_out, "Record the schedule of every block")

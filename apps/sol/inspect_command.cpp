@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/json.h"
 #include "commands.h"
 #include "common.h"
@@ -29,6 +30,7 @@ struct Inspection {
   std::map<std::string, int64_t> parameters_of_type;
   std::string tokenizer;  // empty: the directory has none
   std::string fingerprint;
+  std::vector<std::string> problems;  // what keeps it from being run, or from reading text
 };
 
 // Every weight once: a tied head is the embedding.
@@ -40,6 +42,22 @@ std::set<const TensorView*> distinct_weights(const LlamaWeights& weights) {
   return all;
 }
 
+// What the other commands would refuse.
+std::vector<std::string> find_problems(const Inspection& model, const Tokenizer* tokenizer) {
+  std::vector<std::string> problems;
+  for (const TensorView* tensor : distinct_weights(model.weights))
+    if (const auto element = tensor->first_not_finite())
+      problems.push_back(
+          fmt::format("cannot run: tensor {}: element {} is infinite or not a number",
+                      tensor->describe(), *element));
+  if (!tokenizer)
+    problems.push_back("cannot read or write text: there is no tokenizer.json");
+  else if (tokenizer->vocab_size() > model.config.vocab_size)
+    problems.push_back(fmt::format("cannot run: the tokenizer has {} tokens, the model only {}",
+                                   tokenizer->vocab_size(), model.config.vocab_size));
+  return problems;
+}
+
 Inspection inspect(const std::filesystem::path& dir) {
   Inspection result{.dir = dir,
                     .config = load_config(dir),
@@ -47,16 +65,19 @@ Inspection inspect(const std::filesystem::path& dir) {
                     .weights = {},
                     .parameters_of_type = {},
                     .tokenizer = {},
-                    .fingerprint = {}};
+                    .fingerprint = {},
+                    .problems = {}};
   result.weights = find_llama_weights(result.config, result.store);
   for (const TensorView* tensor : distinct_weights(result.weights)) {
     result.parameters += tensor->count();
     result.bytes += static_cast<int64_t>(tensor->bytes.size());
     result.parameters_of_type[std::string(to_string(tensor->type))] += tensor->count();
   }
-  if (std::filesystem::exists(dir / "tokenizer.json"))
-    result.tokenizer = Tokenizer::load(dir)->describe();
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (path_exists(dir / "tokenizer.json")) tokenizer = Tokenizer::load(dir);
+  if (tokenizer) result.tokenizer = tokenizer->describe();
   result.fingerprint = model_fingerprint(result.config, result.store);
+  result.problems = find_problems(result, tokenizer.get());
   return result;
 }
 
@@ -137,6 +158,7 @@ void print_table(const Inspection& model) {
                            model.store.files().size() == 1 ? "" : "s"));
   row("tokenizer", model.tokenizer.empty() ? "none in this directory" : model.tokenizer);
   row("fingerprint", model.fingerprint);
+  for (const std::string& problem : model.problems) row("problem", problem);
   print("\n{}", tensor_table(model.store));
 }
 
@@ -169,7 +191,8 @@ void print_json(const Inspection& model) {
             {"bytes", model.bytes},
             {"parameters_by_dtype", model.parameters_of_type},
             {"tokenizer", model.tokenizer.empty() ? Json(nullptr) : Json(model.tokenizer)},
-            {"fingerprint", model.fingerprint}};
+            {"fingerprint", model.fingerprint},
+            {"problems", model.problems}};
   Json& files = json["files"] = Json::array();
   for (const std::filesystem::path& file : model.store.files())
     files.push_back(file.filename().string());
@@ -179,7 +202,7 @@ void print_json(const Inspection& model) {
                        {"dtype", std::string(to_string(tensor.type))},
                        {"shape", tensor.shape},
                        {"bytes", tensor.bytes.size()}});
-  print("{}\n", json.dump(2));
+  print("{}\n", to_text(json, 2));
 }
 
 }  // namespace
