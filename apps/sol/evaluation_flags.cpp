@@ -60,7 +60,8 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   levels("--rho-levels", flags.rho_levels, "Levels of ρ, such as 0.3,1 (default: only 1)");
   levels("--bits-levels", flags.bits_levels, "Levels of the bits, such as 3,16 (default: only 16)");
   command
-      .add_option("--data", flags.data, "Text: .txt, .jsonl or .raw, also as .gz or .zst; several")
+      .add_option("--data", flags.data,
+                  "Text: .txt, .jsonl or .raw, also as .gz or .zst; repeatable")
       ->type_name("FILE")
       ->required();
   command

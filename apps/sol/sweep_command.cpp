@@ -87,7 +87,7 @@ void run_sweep_command(SweepFlags& flags) {
   if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
     fail("--store-frontier stores what the learned policy does, not {}", flags.policy);
   ensure_writable_directory(flags.out);
-  if (flags.store_frontier) ensure_writable_directory(flags.evaluation.controller);
+  if (flags.store_frontier) ensure_writable_file(flags.evaluation.controller / "controller.json");
 
   EvaluationSetup setup = set_up_evaluation(flags.evaluation);
   const ActionSpace& space = setup.require_space();

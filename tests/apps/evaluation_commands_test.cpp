@@ -179,6 +179,9 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("probe", {"--bits", "1"}), {"--bits", "1"});
   expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "--rho-levels", "0.5,1"}),
                {"--store-frontier", "-c"});
+  const std::string none = (dir.path() / "none").string();
+  expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "-c", none}), {"none"});
+  EXPECT_FALSE(fs::exists(none));
   const fs::path other = dir.path() / "other";
   made_controller("00000000000000000000000000000000").save(other);
   expect_error(run("sweep", {"-o", out.string(), "-c", other.string()}),
