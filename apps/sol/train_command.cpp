@@ -59,6 +59,8 @@ void run_train(TrainFlags& flags) {
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   const std::filesystem::path cache =
       flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
+  // From here on there is something to tidy up before ending.
+  const std::stop_token stop = interrupt_token();
   const BlockDataset data =
       BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache, stop);
   note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,

@@ -27,12 +27,13 @@ struct TrainingState {
 };
 
 // Replaces the file atomically: an older checkpoint stays valid until the new one is complete.
-// Throws Error when it cannot be written; the old one is intact then.
+// Throws Error when it cannot be written or the state is not finite; the old one is intact then.
 void save_checkpoint(const std::filesystem::path& path, const TrainingState& state,
                      const Json& identity);
 
 // Throws Error naming the file when it is malformed, of another format version or belongs to
-// another run: `identity` must agree, and the message names the first difference.
+// another run: `identity` must agree, and the message names the first difference. A counter out of
+// range and a state that is not finite are malformed.
 TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity);
 
 }  // namespace sol

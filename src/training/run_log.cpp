@@ -28,7 +28,7 @@ void RunLog::begin(int64_t lines) {
 
 void RunLog::append(const Json& line) {
   std::ofstream out(path_, std::ios::app);
-  out << line.dump() << '\n';
+  out << to_text(line) << '\n';
   out.close();
   if (!out) fail("{}: cannot be written: {}", path_.string(), std::strerror(errno));
 }

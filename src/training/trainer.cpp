@@ -150,6 +150,8 @@ class Trainer {
 
   bool finished() const {
     if (counters_.updates >= config_.updates) return true;
+    // However short the time, a run without any collection would be none.
+    if (collections_ == collections_before_) return false;
     return options_.minutes > 0 && seconds_since(start_) >= options_.minutes * 60;
   }
 
@@ -157,7 +159,7 @@ class Trainer {
   // was added to it since, such as a frontier.
   bool nothing_left() const {
     if (checkpointed_collections_ == 0 || !finished() ||
-        !fs::exists(options_.out / "controller.json"))
+        !path_exists(options_.out / "controller.json"))
       return false;
     const Controller saved = Controller::load(options_.out);
     const std::string where = (options_.out / "controller.json").string();
@@ -167,7 +169,7 @@ class Trainer {
 
   void begin() {
     start_ = last_checkpoint_ = Clock::now();
-    const bool have_checkpoint = fs::exists(checkpoint_path());
+    const bool have_checkpoint = path_exists(checkpoint_path());
     if (options_.resume && have_checkpoint) {
       restore(load_checkpoint(checkpoint_path(), identity_));
       note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
@@ -181,6 +183,9 @@ class Trainer {
   }
 
   void restore(TrainingState state) {
+    if (state.minibatches >= config_.grad_accum)
+      fail("{}: minibatches = {} must be less than optimisation.grad_accum = {}",
+           checkpoint_path().string(), state.minibatches, config_.grad_accum);
     network_ = TorchNetwork(shape_, state.parameters, options_.deterministic);
     for (const std::string& name : network_.names()) {
       const std::vector<float>& saved = state.gradients.at(name).values;
@@ -192,6 +197,7 @@ class Trainer {
     optimiser_.restore(state.updates, std::move(state.moments));
     counters_ = {.minibatches = state.minibatches, .updates = state.updates};
     collections_ = state.collections;
+    collections_before_ = collections_;
     position_ = state.position;
     earlier_seconds_ = state.seconds;
     metrics_ = state.metrics;
@@ -239,20 +245,19 @@ class Trainer {
     settings.eta = config_.eta.range;
     settings.model_fingerprint = model_.fingerprint();
     settings.training_json =
-        Json{{"config", config_.to_json()},
-             {"updates", counters_.updates},
-             {"collections", collections_},
-             {"inputs", position_},
-             {"blocks", data_.size()},
-             {"seconds", earlier_seconds_ + seconds_since(start_)},
-             {"last_collection", to_json(metrics_)},
-             {"version", build_version()},
-             {"commit", build_commit()},
-             {"isa", std::string(to_string(current_isa()))},
-             {"cpu", cpu_description()},
-             {"threads", thread_count()},
-             {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}}
-            .dump();
+        to_text(Json{{"config", config_.to_json()},
+                     {"updates", counters_.updates},
+                     {"collections", collections_},
+                     {"inputs", position_},
+                     {"blocks", data_.size()},
+                     {"seconds", earlier_seconds_ + seconds_since(start_)},
+                     {"last_collection", to_json(metrics_)},
+                     {"version", build_version()},
+                     {"commit", build_commit()},
+                     {"isa", std::string(to_string(current_isa()))},
+                     {"cpu", cpu_description()},
+                     {"threads", thread_count()},
+                     {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}});
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
   }
@@ -386,6 +391,7 @@ class Trainer {
   RunLog log_;
   UpdateCounters counters_;
   int64_t collections_ = 0, position_ = 0;
+  int64_t collections_before_ = 0;  // this call
   CollectionMetrics metrics_;
   double gradient_norm_ = 0;
   Clock::time_point start_, last_checkpoint_;
@@ -405,9 +411,18 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
         "shorter context",
         config.context, config.horizon, model.max_position_embeddings);
   }
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
+    if (path_exists(options.out / name))
+      fail("{}: holds a model ({}); train into a directory of its own", options.out.string(), name);
+  const bool checkpoint = path_exists(checkpoint_path(options.out));
+  const bool controller = path_exists(options.out / "controller.json");
+  if (options.resume && controller && !checkpoint)
+    fail(
+        "{}: holds a controller, but no checkpoint to resume from ({} is missing); train it anew "
+        "with --overwrite, or start from it in another directory with --init",
+        options.out.string(), checkpoint_path(options.out).string());
   ensure_writable_directory(options.out);
-  if (!options.resume && !options.overwrite &&
-      (fs::exists(checkpoint_path(options.out)) || fs::exists(options.out / "controller.json"))) {
+  if (!options.resume && !options.overwrite && (checkpoint || controller)) {
     fail(
         "{}: holds a training run already; go on with --resume, replace it with --overwrite, or "
         "choose another directory",
@@ -419,6 +434,7 @@ TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
                                  const TrainingConfig& config, const TrainerOptions& options,
                                  const TrainingCallbacks& callbacks, std::stop_token stop) {
   require_trainable(model.config(), config, options);
+  const DirectoryLock lock(options.out);
   if (data.block_length() != config.block_length()) {
     fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed",
          data.block_length(), config.block_length());

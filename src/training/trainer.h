@@ -23,7 +23,9 @@ struct TrainerOptions {
   // As in ModelOptions, and LibTorch's part on one thread: then every thread count gives the same
   // controller, bit for bit.
   bool deterministic = false;
-  double minutes = 0;  // > 0: ends after so much time of this call, whatever `updates` says
+  // > 0: ends after so much time of this call, but not before a collection, whatever `updates`
+  // says.
+  double minutes = 0;
 };
 
 // Progress within a collection.
@@ -47,7 +49,8 @@ struct TrainingOutcome {
 
 // What train_controller refuses before any work, for a caller that has long data to prepare first:
 // throws Error for a configuration that contradicts itself or does not fit the model's positions,
-// an unwritable output directory, and one that holds a run already (unless resumed or overwritten).
+// an unwritable output directory, one that holds a model, a run already (unless resumed or
+// overwritten), or, to be resumed, a controller without a checkpoint.
 void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
                        const TrainerOptions& options);
 
@@ -56,7 +59,8 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
 // deterministic) one thread count, an uninterrupted and a resumed run give the same controller bit
 // for bit. Throws Error for an
 // unwritable directory, data that does not fit the configuration, a checkpoint of another run, a
-// full disk (the old checkpoint stays valid), or training and inference networks that disagree.
+// full disk or a policy that has diverged (the old checkpoint stays valid), another run in the same
+// directory, or training and inference networks that disagree.
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
                                  const TrainingConfig& config, const TrainerOptions& options,
                                  const TrainingCallbacks& callbacks = {},

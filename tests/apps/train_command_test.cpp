@@ -51,7 +51,7 @@ class TrainCommand : public testing::Test {
   void expect_no_leftovers() {
     if (!fs::exists(out)) return;
     for (const auto& entry : fs::recursive_directory_iterator(out))
-      EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+      EXPECT_EQ(entry.path().string().find("tmp-"), std::string::npos) << entry.path();
   }
 
   TemporaryDirectory dir;
@@ -103,6 +103,8 @@ TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
 }
 
 TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
+  expect_error(train({"--minutes", "nan"}), {"--minutes", "more than 0"});
+  expect_error(train({"--cache", ""}), {"--cache", "must not be empty"});
   expect_error(train({"--set", "actions.prune=[s60, s60]"}), {"s60"});
   expect_error(train({"--set", "budgets.keep=[0.5, 1.5]"}), {"1.5"});
   expect_error(train({"--set", "rollout.horizonn=4"}), {"horizonn"});

@@ -228,6 +228,35 @@ TEST_F(ConfigText, ALearningRateMayNotEndBelowZero) {
               testing::HasSubstr("optimisation.final_learning_rate is -1"));
 }
 
+TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
+  using testing::HasSubstr;
+  const auto fails = [&](const std::string& key, const std::string& value) {
+    EXPECT_THAT(error(minimal, {{key, value}}), HasSubstr("c.yaml, override " + key + ": " + key))
+        << value;
+  };
+  fails("quest.window", "2147483647");
+  fails("quest.sinks", "2147483647");
+  fails("quest.page_size", "5000");
+  fails("rollout.batch", "2147483647");
+  fails("rollout.schedules", "2147483647");
+  fails("rollout.context", "2147483647");
+  fails("policy.d_model", "1048576");
+  fails("policy.layers", "100000");
+  fails("policy.mlp_ratio", "1e300");
+  fails("policy.mlp_ratio", "1e-9");
+  fails("policy.action_dim", "2147483647");
+  fails("policy.max_length", "2147483647");
+  fails("optimisation.learning_rate", "1e30");
+  fails("optimisation.grad_accum", "2147483647");
+  fails("optimisation.target_steps", "2147483647");
+  fails("checkpoint.minutes", "1e300");
+  fails("penalty.keep", "1e300");
+  fails("seed", "-1");
+  EXPECT_THAT(error(minimal, {{"policy.d_model", "8192"}, {"policy.layers", "256"}}),
+              HasSubstr("policy.d_model is 8192"));
+  EXPECT_THAT(error(minimal, {{"name", "\"a\xff\""}}), HasSubstr("c.yaml"));
+}
+
 TEST_F(ConfigText, ErrorsNameFileAndField) {
   using testing::AllOf;
   using testing::HasSubstr;

@@ -11,6 +11,7 @@
 #include "golden_schedules.h"
 #include "sol/controller.h"
 #include "sol/error.h"
+#include "throws.h"
 #include "training/checkpoint.h"
 
 namespace sol::test {
@@ -66,6 +67,7 @@ class TrainerTest : public testing::Test {
     options.resume = resume;
     options.overwrite = overwrite_;
     options.deterministic = deterministic_;
+    options.minutes = minutes_;
     return train_controller(*model_, data_, config_, options, callbacks, stop.get_token());
   }
 
@@ -89,6 +91,7 @@ class TrainerTest : public testing::Test {
   TrainingConfig config_;
   BlockDataset data_ = random_blocks(9, 29);
   bool overwrite_ = false, deterministic_ = false;
+  double minutes_ = 0;
   fs::path initial_;
   std::vector<CollectionMetrics> seen_;
   std::vector<std::string> notes_;
@@ -323,6 +326,97 @@ TEST_F(TrainerTest, DamagedCheckpointsAreErrors) {
   EXPECT_THAT(error(out(), true), testing::HasSubstr("not a training checkpoint"));
   write_safetensors(path, {&tensor, 1}, {{"state", R"({"format_version": 1})"}});
   EXPECT_THAT(error(out(), true), testing::HasSubstr("format 1"));
+}
+
+TEST_F(TrainerTest, HostileCheckpointsAreErrors) {
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const std::string good = read_file(path);
+  const auto error_with = [&](const char* field, const Json& value) {
+    write_file_atomically(path, good);
+    const TensorStore store = TensorStore::open_file(path).copy();
+    Json state = parse_json(TensorStore::open_file(path).metadata().at("state"), "state");
+    state[field] = value;
+    std::vector<TensorToWrite> tensors;
+    for (const auto& [name, tensor] : store.tensors())
+      tensors.push_back({name, tensor.type, tensor.shape, tensor.bytes});
+    write_safetensors(path, tensors, {{"state", state.dump()}});
+    return error(out(), true);
+  };
+  for (const char* counter : {"collections", "position", "minibatches", "updates"}) {
+    EXPECT_THAT(error_with(counter, INT64_MAX), testing::HasSubstr(counter));
+    EXPECT_THAT(error_with(counter, -1), testing::HasSubstr(counter));
+  }
+  EXPECT_THAT(error_with("minibatches", config_.grad_accum), testing::HasSubstr("grad_accum"));
+  EXPECT_THAT(error_with("seconds", -1.0), testing::HasSubstr("seconds"));
+  EXPECT_THAT(error_with("identity", 5), testing::HasSubstr("identity"));
+  EXPECT_EQ(error_with("seconds", 1.0), "");
+}
+
+TEST_F(TrainerTest, ADivergedStateIsNeitherSavedNorLoaded) {
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const Json identity =
+      parse_json(TensorStore::open_file(path).metadata().at("state"), "state").at("identity");
+  const TrainingState good = load_checkpoint(path, identity);
+  const std::string before = read_file(path);
+  const auto spoiled = [&](auto&& values_of) {
+    TrainingState state = good;
+    values_of(state)[0] = std::nanf("");
+    EXPECT_THAT([&] { save_checkpoint(path, state, identity); },
+                throws({path.string(), "diverged", "learning_rate"}));
+    EXPECT_EQ(read_file(path), before);
+  };
+  spoiled([](TrainingState & s) -> auto& { return s.parameters.begin()->second.values; });
+  spoiled([](TrainingState & s) -> auto& { return s.gradients.begin()->second.values; });
+  spoiled([](TrainingState & s) -> auto& { return s.moments.begin()->second.first; });
+  spoiled([](TrainingState & s) -> auto& { return s.moments.begin()->second.second; });
+  // Another program's file.
+  std::string bytes = before;
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\xff");
+  write_file_atomically(path, bytes);
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("diverged"));
+}
+
+TEST_F(TrainerTest, ADivergingRunSaysSoAndKeepsAFiniteCheckpoint) {
+  train(out(), false, 1);
+  config_.optimiser.learning_rate = config_.optimiser.weight_decay = 1e6;
+  config_.grad_accum = config_.checkpoint_updates = 1;
+  config_.updates = 100;
+  overwrite_ = true;
+  EXPECT_THAT(error(out()), testing::ContainsRegex("learning.rate|diverged"));
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  if (!fs::exists(path)) return;  // it diverged before the first one
+  const TensorStore store = TensorStore::open_file(path);
+  for (const auto& [name, tensor] : store.tensors())
+    EXPECT_EQ(tensor.first_not_finite(), std::nullopt) << name;
+}
+
+TEST_F(TrainerTest, OnlyOneRunAtATimeWritesToADirectory) {
+  ensure_writable_directory(out());
+  const DirectoryLock other(out());
+  EXPECT_THAT(error(out()), testing::HasSubstr("another process"));
+}
+
+TEST_F(TrainerTest, AControllerWithoutACheckpointIsNotResumed) {
+  train(out());
+  const std::string before = read_file(out() / "controller.json");
+  fs::remove_all(out() / "checkpoint");
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("no checkpoint to resume from"));
+  EXPECT_EQ(read_file(out() / "controller.json"), before);
+}
+
+TEST_F(TrainerTest, AModelsDirectoryIsNotTrainedInto) {
+  ensure_writable_directory(out());
+  write_file_atomically(out() / "config.json", "{}");
+  overwrite_ = true;
+  EXPECT_THAT(error(out()), testing::HasSubstr("holds a model"));
+}
+
+TEST_F(TrainerTest, HoweverShortTheTimeSomethingIsTrained) {
+  minutes_ = 1e-9;
+  EXPECT_GT(train(out()).updates, 0);
+  EXPECT_EQ(seen_.size(), 1u);
 }
 
 TEST_F(TrainerTest, AFullDiskLeavesTheOldCheckpoint) {
