@@ -27,8 +27,8 @@ struct BenchFlags {
   std::filesystem::path csv, json;
 };
 
-// `own_memory`: the file's tensors are copied, since copies of a model that map one file would share
-// its pages.
+// `own_memory`: the file's tensors are copied, since copies of a model that map one file would
+// share its pages.
 std::unique_ptr<CpuModel> load(const BenchFlags& flags, bool own_memory) {
   const ModelOptions options = model_options(flags.model);
   if (!flags.shape.empty()) {
@@ -47,12 +47,12 @@ std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
   const CpuModel& model = *copies[0];
   const uint64_t bytes = model.layer_weight_bytes(1.0f) + model.head_weight_bytes();
   const int count = flags.cached ? 1 : copies_to_exceed_cache(bytes);
-  note("{}: {:.1f} M parameters, {}, {:.1f} MB of weights{}",
-       flags.shape.empty() ? flags.model.model_dir().string() : flags.shape,
-       static_cast<double>(model.parameter_count()) / 1e6,
-       model.precision() == Precision::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6,
-       count > 1 ? fmt::format("; {} copies take turns, so that they come from memory", count)
-                 : "");
+  note(
+      "{}: {:.1f} M parameters, {}, {:.1f} MB of weights{}",
+      flags.shape.empty() ? flags.model.model_dir().string() : flags.shape,
+      static_cast<double>(model.parameter_count()) / 1e6,
+      model.precision() == Precision::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6,
+      count > 1 ? fmt::format("; {} copies take turns, so that they come from memory", count) : "");
   while (static_cast<int>(copies.size()) < count) copies.push_back(load(flags, true));
   return copies;
 }

@@ -228,7 +228,7 @@ class Measurement {
   }
 
   static void divide(StageTimes& stages, double by) {
-    for (double StageTimes::* stage :
+    for (double StageTimes::*stage :
          {&StageTimes::projections, &StageTimes::page_scoring, &StageTimes::attention,
           &StageTimes::mlp, &StageTimes::head}) {
       stages.*stage /= by;

@@ -65,8 +65,8 @@ class Weights {
 
  private:
   std::byte* allocate(int64_t count) {
-    auto memory = std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(count) *
-                                                              size_of(stored_));
+    auto memory =
+        std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(count) * size_of(stored_));
     memory_.push_back(memory);
     return memory.get();
   }
