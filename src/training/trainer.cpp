@@ -51,7 +51,7 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   settings.erase("model");
   // With a decaying learning rate the length belongs to the run: prolonged, it would be another
   // one.
-  if (config.optimiser.final_learning_rate < 0) settings["optimisation"].erase("updates");
+  if (!config.optimiser.final_learning_rate) settings["optimisation"].erase("updates");
   return {{"config", settings},
           {"model_fingerprint", model.fingerprint()},
           {"precision", model.precision() == Precision::bf16 ? "bf16" : "f32"},
@@ -87,12 +87,17 @@ class Trainer {
         shape_(network_shape(model, config)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config)),
-        network_(shape_, first_parameters()),
+        network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out / "train.jsonl") {}
 
   TrainingOutcome run(std::stop_token stop) {
     begin();
+    if (nothing_left()) {
+      note(fmt::format("nothing is left to do: the controller is trained for {} updates already",
+                       counters_.updates));
+      return {.finished = true, .updates = counters_.updates, .last = metrics_};
+    }
     while (!finished()) {
       try {
         collect_and_update(stop);
@@ -118,7 +123,7 @@ class Trainer {
   struct Collection {
     std::vector<Schedule> schedules;
     RolloutTimes times;
-    double advantage_deviation = 0;
+    double advantage_deviation = 0;  // before whitening, mean over loader batches
     int64_t inputs = 0;
   };
 
@@ -148,6 +153,18 @@ class Trainer {
     return options_.minutes > 0 && seconds_since(start_) >= options_.minutes * 60;
   }
 
+  // Whether a finished run was resumed whose controller is there: saving it again would drop what
+  // was added to it since, such as a frontier.
+  bool nothing_left() const {
+    if (checkpointed_collections_ == 0 || !finished() ||
+        !fs::exists(options_.out / "controller.json"))
+      return false;
+    const Controller saved = Controller::load(options_.out);
+    const std::string where = (options_.out / "controller.json").string();
+    const Json training = parse_json(saved.settings().training_json, where);
+    return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
+  }
+
   void begin() {
     start_ = last_checkpoint_ = Clock::now();
     const bool have_checkpoint = fs::exists(checkpoint_path());
@@ -164,7 +181,7 @@ class Trainer {
   }
 
   void restore(TrainingState state) {
-    network_ = TorchNetwork(shape_, state.parameters);
+    network_ = TorchNetwork(shape_, state.parameters, options_.deterministic);
     for (const std::string& name : network_.names()) {
       const std::vector<float>& saved = state.gradients.at(name).values;
       const std::span<float> gradient = network_.gradient(name);
@@ -177,8 +194,8 @@ class Trainer {
     collections_ = state.collections;
     position_ = state.position;
     earlier_seconds_ = state.seconds;
-    gradient_norm_ =
-        json_get_or<double>(state.metrics, "gradient_norm", 0.0, checkpoint_path().string());
+    metrics_ = state.metrics;
+    gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
     log_.begin(collections_);
   }
@@ -191,7 +208,7 @@ class Trainer {
     state.minibatches = counters_.minibatches;
     state.updates = counters_.updates;
     state.seconds = earlier_seconds_ + seconds_since(start_);
-    state.metrics = to_json(metrics_);
+    state.metrics = metrics_;
     state.parameters = network_.parameters();
     for (const std::string& name : network_.names()) {
       const std::span<const float> gradient = network_.gradient(name);
@@ -242,10 +259,11 @@ class Trainer {
 
   Collection collect(std::stop_token stop) {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
-    const auto policy =
-        make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed);
+    const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature,
+                                            config_.seed, options_.deterministic);
     Collection out;
-    int64_t steps = 0;
+    int64_t steps = 0, batches = 0;
+    double deviations = 0;
     while (steps < config_.target_steps) {
       if (stop.stop_requested()) throw Cancelled();
       std::vector<RolloutInput> inputs;
@@ -257,7 +275,8 @@ class Trainer {
       }
       std::vector<Schedule> schedules =
           roll_out(model_, *policy, config_, inputs, &out.times, stop);
-      out.advantage_deviation = assign_advantages(schedules, config_.schedules, config_.advantage);
+      deviations += assign_advantages(schedules, config_.schedules, config_.advantage);
+      ++batches;
       steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
       std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
       if (callbacks_.on_batch) {
@@ -265,6 +284,7 @@ class Trainer {
             {counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
       }
     }
+    out.advantage_deviation = deviations / static_cast<double>(batches);
     return out;
   }
 
