@@ -101,9 +101,15 @@ void run_eval(EvalFlags& flags) {
     policy =
         make_named_policy(name, mixes ? setup.require_space() : dense, setup.controller_or_null(),
                           flags.evaluation.model.seed, flags.evaluation.model.deterministic);
-    budget = flagged_budget(flags.budget, setup.controller_or_null(),
-                            setup.space ? &*setup.space : nullptr);
-    if (!mixes && name != "learned") {
+    if (mixes || name == "learned") {
+      budget = flagged_budget(flags.budget, setup.controller_or_null(),
+                              setup.space ? &*setup.space : nullptr);
+    } else {
+      if (flags.budget.any())
+        fail(
+            "policy {} does the same at every budget; leave out --budget, --keep, --prune, --bits, "
+            "or choose another with -p",
+            name);
       const Action action = policy->space().action(0);
       budget = {action.kappa, action.rho, action.eta()};
     }
@@ -148,23 +154,25 @@ void add_eval_command(CLI::App& app) {
       app.add_subcommand("eval", "Perplexity and realised budgets of one policy at one budget");
   add_evaluation_flags(*command, flags->evaluation);
   add_budget_flags(*command, flags->budget);
-  CLI::Option* policy =
-      command
-          ->add_option(
-              "-p,--policy", flags->policy,
-              "dense, learned, fixed, random-matched, random-uniform, or an action such as "
-              "k050-s070-q8 (default: learned with a controller, else dense)")
-          ->type_name("NAME");
+  command
+      ->add_option("-p,--policy", flags->policy,
+                   "dense, learned, fixed, random-matched, random-uniform, or an action such as "
+                   "k050-s070-q8 (default: learned with a controller, else dense)")
+      ->type_name("NAME");
   command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_option("--schedule-out", flags->schedule_out, "Record the schedule of every block")
       ->type_name("FILE");
-  command
-      ->add_option("--replay", flags->replay,
-                   "Play recorded schedules, on the blocks and with the protocol they name")
-      ->type_name("FILE")
-      ->excludes(policy);
+  CLI::Option* replay =
+      command
+          ->add_option("--replay", flags->replay,
+                       "Play recorded schedules, on the blocks and with the protocol they name")
+          ->type_name("FILE");
+  // What the record decides.
+  for (const char* name :
+       {"--policy", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon"})
+    replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }
 

@@ -59,6 +59,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags);
 // --keep, --prune, --bits or --budget (net keep-rate by the controller's frontier).
 struct BudgetFlags {
   std::optional<double> keep, prune, bits, net_keep;
+  bool any() const { return keep || prune || bits || net_keep; }
 };
 void add_budget_flags(CLI::App& command, BudgetFlags& flags);
 // `controller` may be null where --budget is not given, `space` where there are no levels.

@@ -154,6 +154,19 @@ TEST_F(EvaluationCommands, ProbeShowsLevelsAndAnOracle) {
               budget["best_single_schedule_perplexity"].get<double>());
 }
 
+TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
+  expect_error(run("eval", {"--keep", "0.5"}), {"dense", "--keep"});
+  expect_error(run("eval", {"-p", "dense", "--bits", "8"}), {"dense", "--bits"});
+  expect_error(run("eval", {"-p", "k050-s100-q16", "--prune", "0.5"}), {"k050-s100-q16"});
+  expect_error(run("eval", {"-c", controller(), "-p", "dense", "--budget", "0.6"}), {"dense"});
+  for (const std::vector<std::string>& flag :
+       {std::vector<std::string>{"--keep", "0.5"}, {"--blocks", "2"}, {"--horizon", "8"}}) {
+    const std::string file = (dir.path() / "schedule.json").string();
+    expect_error(run("eval", flag + std::vector<std::string>{"--replay", file}),
+                 {"--replay", flag[0]});
+  }
+}
+
 TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("eval", {"--blocks", "100000"}), {"--blocks 100000", "only"});
   expect_error(run_sol({"eval", "--data", text.string(), "--context", "4000"}), {"4016", "2048"});
