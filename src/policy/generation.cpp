@@ -137,13 +137,9 @@ int32_t Generation::complete_step() {
   compressed_ = compressed_ || !action.dense();
   const int key_count = controlled_.sequence->length();
   if (episode.effective(key_count)) {
-    ++result_.effective_steps;
-    sum_kappa_ += action.kappa;
-    sum_rho_ += action.rho;
-    sum_eta_ += action.eta();
-    const double n = result_.effective_steps;
-    result_.realised = {static_cast<float>(sum_kappa_ / n), static_cast<float>(sum_rho_ / n),
-                        static_cast<float>(sum_eta_ / n)};
+    average_.add(action);
+    result_.effective_steps = average_.count();
+    result_.realised = average_.mean_or({});
   }
   ++result_.steps;
   sum_attended_ += cost_.attended;

@@ -1,4 +1,4 @@
-// Text generation under a policy (DESIGN, "Generation and scoring"): one sequence's episodes,
+// Text generation under a policy (docs/arithmetic.md, "Generation"): one sequence's episodes,
 // refreshes and sampling. The command line runs one, a server many whose steps it batches.
 #pragma once
 
@@ -83,8 +83,9 @@ class Generation {
   uint64_t episode_index_ = 0;
   std::vector<float> logits_;
   StepCost cost_;
-  bool compressed_ = false;  // some step since the last refresh was not dense
-  double sum_kappa_ = 0, sum_rho_ = 0, sum_eta_ = 0, sum_attended_ = 0;
+  bool compressed_ = false;        // some step since the last refresh was not dense
+  BudgetAverage<double> average_;  // over all episodes
+  double sum_attended_ = 0;
   GenerationResult result_;
 };
 
