@@ -48,7 +48,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--precision", flags.precision,
                   "Type of products and cache: auto (bf16 for bf16 weights where the processor "
-                  "multiplies it, else f32), f32, bf16")
+                  "multiplies it and AVX-512 is in use, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,

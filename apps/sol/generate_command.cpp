@@ -31,7 +31,7 @@ struct GenerateFlags {
 
 // Who picks the actions, and at which budget.
 struct Plan {
-  std::optional<Controller> controller;  // owns the space that the policy refers to
+  std::optional<Controller> controller;
   std::unique_ptr<Policy> policy;
   Budget budget;
   SequenceOptions sequence;

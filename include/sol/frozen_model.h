@@ -22,7 +22,8 @@ enum class Precision { automatic, f32, bf16 };
 
 struct ModelOptions {
   Precision precision =
-      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies it, else f32
+      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies bf16 and the
+                               // instruction set in use is avx512 (base/cpu.h), else f32
   bool deterministic = false;  // own products in one order of summation: bit-identical results for
                                // every batch size and thread count
 };

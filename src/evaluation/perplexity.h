@@ -1,5 +1,5 @@
 // The perplexity protocol: a dense pass over the context, then T teacher-forced steps under a
-// policy (paper, "Training procedure"; DESIGN, "Perplexity protocol").
+// policy (paper, "Training procedure"; docs/arithmetic.md, "Perplexity protocol").
 #pragma once
 
 #include <cstdint>

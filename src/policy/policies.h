@@ -11,7 +11,8 @@ namespace sol {
 
 // Mixes the two levels around the target on each axis so that the average is met over both
 // sequences i and steps t, deterministically from (i, t) only, axes decorrelated by different
-// multipliers; a single sequence uses error diffusion over t (DESIGN, "Fixed baseline").
+// multipliers; a single sequence uses error diffusion over t (docs/arithmetic.md, "Fixed
+// baseline").
 std::unique_ptr<Policy> make_fixed_policy(ActionSpace space);
 
 // One action, always ("--fixed k050-s070-q8"); its space has just that action and the dense one.
