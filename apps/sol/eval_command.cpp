@@ -170,8 +170,8 @@ void add_eval_command(CLI::App& app) {
                        "Play recorded schedules, on the blocks and with the protocol they name")
           ->type_name("FILE");
   // What the record decides.
-  for (const char* name :
-       {"--policy", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon"})
+  for (const char* name : {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits",
+                           "--blocks", "--horizon"})
     replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "policy/policies.h"
 
 namespace sol {
 
@@ -34,45 +34,6 @@ std::vector<T> read_numbers(const Json& object, const char* field, const std::st
   }
   return values;
 }
-
-class RecordedPolicy final : public Policy {
- public:
-  explicit RecordedPolicy(const ScheduleRecord& record) : space_(record.space) {
-    for (const RecordedBlock& block : record.blocks)
-      schedules_[static_cast<uint64_t>(block.block)] = block.actions;
-  }
-
-  std::string name() const override { return "replay"; }
-  const ActionSpace& space() const override { return space_; }
-
-  std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
-                                     const EpisodeId& id) const override {
-    const auto found = schedules_.find(id.sequence);
-    if (found == schedules_.end())
-      fail("replay: no schedule was recorded for block {}", id.sequence);
-    if (found->second.size() < static_cast<size_t>(horizon))
-      fail("replay: block {} has a schedule of {} steps, but {} are needed", id.sequence,
-           found->second.size(), horizon);
-    auto state = std::make_unique<State>();
-    state->actions = &found->second;
-    return state;
-  }
-
-  void next(std::span<PolicyStep> steps) const override {
-    for (PolicyStep& step : steps) {
-      const auto& state = static_cast<const State&>(*step.state);
-      step.action = (*state.actions)[static_cast<size_t>(step.observation->step) - 1];
-      step.log_prob = 0.0f;
-    }
-  }
-
- private:
-  struct State : PolicyState {
-    const std::vector<int>* actions = nullptr;
-  };
-  ActionSpace space_;
-  std::map<uint64_t, std::vector<int>> schedules_;
-};
 
 RecordedBlock read_block(const Json& object, const ScheduleRecord& record,
                          const std::string& where) {
@@ -190,7 +151,10 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<Policy> make_recorded_policy(const ScheduleRecord& record) {
-  return std::make_unique<RecordedPolicy>(record);
+  RecordedSchedules schedules;
+  for (const RecordedBlock& block : record.blocks)
+    schedules[{static_cast<uint64_t>(block.block), 0}] = block.actions;
+  return make_replay_policy(record.space, std::move(schedules));
 }
 
 void require_same_source(const ScheduleRecord& record, const FrozenModel& model,
