@@ -111,9 +111,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
     const ControllerSettings& settings = setup.controller->settings();
     setup.space = setup.controller->space();
     setup.protocol.horizon = settings.horizon;
-    setup.protocol.sequence.page_size = settings.page_size;
-    setup.protocol.sequence.sinks = settings.sinks;
-    setup.protocol.sequence.window = settings.window;
+    setup.protocol.sequence = settings.sequence;
   }
   if (flags.horizon) setup.protocol.horizon = *flags.horizon;
 
@@ -171,6 +169,11 @@ Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
   if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
   if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
   return space ? space->clamp_off_axes(budget) : budget;
+}
+
+std::string budget_text(const Budget& budget) {
+  return fmt::format("keep {:.3f}  prune {:.3f}  bits {:.2f}", budget.kappa, budget.rho,
+                     16.0 * budget.eta);
 }
 
 std::string command_line() {

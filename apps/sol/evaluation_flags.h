@@ -66,6 +66,9 @@ void add_budget_flags(CLI::App& command, BudgetFlags& flags);
 Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
                       const ActionSpace* space);
 
+// "keep 0.500  prune 0.700  bits 9.00".
+std::string budget_text(const Budget& budget);
+
 // The command line as typed, quoted where a shell would need it.
 std::string command_line();
 

@@ -7,6 +7,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "policy/action_json.h"
 #include "policy/policies.h"
 
 namespace sol {
@@ -85,23 +86,21 @@ void write_schedules(const std::filesystem::path& path, const ScheduleRecord& re
                       {"tokens", block.tokens},
                       {"actions", block.actions},
                       {"log_probs", block.log_probs}});
-  const Json json = {
-      {"format", format_name},
-      {"format_version", ScheduleRecord::format_version},
-      {"policy", record.policy},
-      {"budget",
-       {{"kappa", record.budget.kappa}, {"rho", record.budget.rho}, {"eta", record.budget.eta}}},
-      {"model_fingerprint", record.model_fingerprint},
-      {"kappa_levels", record.space.kappa()},
-      {"rho_levels", record.space.rho()},
-      {"bits_levels", record.space.bits()},
-      {"context", record.context},
-      {"horizon", record.horizon},
-      {"page_size", record.sequence.page_size},
-      {"sinks", record.sequence.sinks},
-      {"window", record.sequence.window},
-      {"force_sinks", record.sequence.force_sinks},
-      {"blocks", blocks}};
+  const Json json = {{"format", format_name},
+                     {"format_version", ScheduleRecord::format_version},
+                     {"policy", record.policy},
+                     {"budget", budget_to_json(record.budget)},
+                     {"model_fingerprint", record.model_fingerprint},
+                     {"kappa_levels", record.space.kappa()},
+                     {"rho_levels", record.space.rho()},
+                     {"bits_levels", record.space.bits()},
+                     {"context", record.context},
+                     {"horizon", record.horizon},
+                     {"page_size", record.sequence.page_size},
+                     {"sinks", record.sequence.sinks},
+                     {"window", record.sequence.window},
+                     {"force_sinks", record.sequence.force_sinks},
+                     {"blocks", blocks}};
   write_file_atomically(path, json.dump() + "\n");
 }
 
@@ -129,8 +128,7 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
   const auto budget = json.find("budget");
   if (budget == json.end() || !budget->is_object())
     fail("{}: field \"budget\" is missing or no object", where);
-  record.budget = {json_get<float>(*budget, "kappa", where), json_get<float>(*budget, "rho", where),
-                   json_get<float>(*budget, "eta", where)};
+  record.budget = budget_from_json(*budget, where);
   check_budget(record.budget);
   record.sequence.page_size = json_get<int>(json, "page_size", where);
   record.sequence.sinks = json_get<int>(json, "sinks", where);

@@ -137,6 +137,29 @@ void copy_to_caller(const ControlledStep& step) {
 
 }  // namespace
 
+Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
+                            const Budget& budget, int horizon, const EpisodeId& id,
+                            std::vector<float> hidden, float entropy) {
+  const SequenceOptions& options = sequence->options();
+  Controlled controlled{
+      .sequence = std::move(sequence),
+      .policy = &policy,
+      .state = nullptr,
+      .episode = Episode(policy.space(), budget, {horizon, options.sinks, options.window}),
+      .hidden = std::move(hidden),
+      .earlier_hidden = {},
+      .entropy = entropy};
+  controlled.state = policy.begin(controlled.episode.budget(), horizon, id);
+  return controlled;
+}
+
+void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id) {
+  const SequenceOptions& options = controlled.sequence->options();
+  controlled.episode =
+      Episode(controlled.policy->space(), budget, {horizon, options.sinks, options.window});
+  controlled.state = controlled.policy->begin(controlled.episode.budget(), horizon, id);
+}
+
 void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times) {
   const auto hidden_size = static_cast<size_t>(model.config().hidden_size);
   const Clock::time_point start = Clock::now();

@@ -16,10 +16,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-EpisodeOptions episode_options(const GenerationOptions& options) {
-  return {options.horizon, options.sequence.sinks, options.sequence.window};
-}
-
 std::vector<int32_t> checked_prompt(std::vector<int32_t> prompt, const LlamaConfig& config,
                                     const GenerationOptions& options) {
   if (prompt.empty()) fail("the prompt is empty; the model needs at least one token to start from");
@@ -58,13 +54,10 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
       options_(options),
       sampler_(options.sampling),
       tokens_(checked_prompt(std::move(prompt), model.config(), options)),
-      controlled_{model.create(options.sequence),
-                  &policy,
-                  nullptr,
-                  Episode(policy.space(), options.budget, episode_options(options)),
-                  {},
-                  {},
-                  -1},
+      controlled_(begin_controlled(
+          model.create(options.sequence), policy, options.budget, options.horizon, episode_id(),
+          // With a prompt of one token there is no previous position: the policy sees zeros.
+          std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f))),
       logits_(static_cast<size_t>(model.config().vocab_size)) {
   result_.prompt_tokens = static_cast<int>(tokens_.size());
   if (options.max_tokens == 0) result_.finish = FinishReason::max_tokens;
@@ -72,10 +65,7 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
 
 void Generation::start(std::stop_token stop) {
   const Clock::time_point begun = Clock::now();
-  // With a prompt of one token there is no previous position: the policy sees zeros.
-  controlled_.hidden.assign(static_cast<size_t>(model_.config().hidden_size), 0.0f);
   run_dense(std::span(tokens_).first(tokens_.size() - 1), stop);
-  begin_episode();
   result_.prefill_seconds = seconds_since(begun);
 }
 
@@ -95,13 +85,8 @@ void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop
   model_.extend({&item, 1}, stop);
 }
 
-void Generation::begin_episode() {
-  controlled_.episode =
-      Episode(controlled_.policy->space(), options_.budget, episode_options(options_));
-  controlled_.state = controlled_.policy->begin(
-      options_.budget, options_.horizon,
-      {.sequence = options_.index, .episode = episode_index_, .rollout = 0, .single = true});
-  ++episode_index_;
+EpisodeId Generation::episode_id() const {
+  return {.sequence = options_.index, .episode = episode_index_, .rollout = 0, .single = true};
 }
 
 void Generation::refresh(std::stop_token stop) {
@@ -124,7 +109,8 @@ ControlledStep Generation::next_step(std::stop_token stop) {
   if (controlled_.episode.finished()) {
     // After a wholly dense episode there is nothing to recompute.
     if (options_.refresh && compressed_) refresh(stop);
-    begin_episode();
+    ++episode_index_;
+    begin_episode(controlled_, options_.budget, options_.horizon, episode_id());
   }
   ControlledStep step{&controlled_, tokens_.back(), {}, &cost_, nullptr};
   step.out.logits = logits_.data();

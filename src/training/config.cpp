@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "base/yaml.h"
-#include "policy/action_space_json.h"
+#include "policy/action_json.h"
 
 namespace sol {
 namespace {

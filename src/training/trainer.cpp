@@ -231,12 +231,8 @@ class Trainer {
   Controller controller() {
     ControllerSettings settings;
     settings.horizon = config_.horizon;
-    settings.page_size = config_.sequence.page_size;
-    settings.sinks = config_.sequence.sinks;
-    settings.window = config_.sequence.window;
-    settings.kappa = config_.kappa.range;
-    settings.rho = config_.rho.range;
-    settings.eta = config_.eta.range;
+    settings.sequence = config_.sequence;
+    settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.model_fingerprint = model_.fingerprint();
     settings.training_json =
         Json{{"config", config_.to_json()},

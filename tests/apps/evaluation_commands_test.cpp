@@ -66,7 +66,7 @@ TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
                                                    "--bits", "8", "--blocks", "3"});
   ASSERT_EQ(fixed.code, 0) << testing::PrintToString(fixed);
   for (const char* word :
-       {"policy      fixed", "perplexity", "requested   keep 0.5000", "realised", "attended"})
+       {"policy      fixed", "perplexity", "requested   keep 0.500", "realised", "attended"})
     EXPECT_NE(fixed.out.find(word), std::string::npos) << word << " in " << fixed.out;
 }
 
