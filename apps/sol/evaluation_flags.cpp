@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <fstream>
 #include <numeric>
 
 #include "base/fail.h"
@@ -36,12 +35,6 @@ std::optional<ActionSpace> flagged_space(const EvaluationFlags& flags) {
       flags.rho_levels.empty() ? std::vector<float>{1.0f}
                                : float_levels(flags.rho_levels, "--rho-levels"),
       flags.bits_levels.empty() ? std::vector<int>{16} : bits_levels(flags.bits_levels));
-}
-
-std::string file_name(const std::filesystem::path& path) {
-  const auto normal = path.lexically_normal();
-  return normal.filename().empty() ? normal.parent_path().filename().string()
-                                   : normal.filename().string();
 }
 
 }  // namespace
@@ -176,27 +169,8 @@ std::string budget_text(const Budget& budget) {
                      16.0 * budget.eta);
 }
 
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string line, argument;
-  while (std::getline(file, argument, '\0')) {
-    const bool plain = !argument.empty() &&
-                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
-    if (!line.empty()) line += ' ';
-    if (plain) {
-      line += argument;
-      continue;
-    }
-    line += '\'';
-    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
-}
-
 void WorkProgress::update(int64_t done, int64_t total) {
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds = stopwatch_.seconds();
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
   const double left = share > 0 ? seconds / share * (1 - share) : -1;
   line_.update(fmt::format("{}  {:.0f} %  {} left", doing_, 100 * share, format_duration(left)));

@@ -52,6 +52,8 @@ std::string describe(const CollectionMetrics& m) {
 void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
   flags.options.deterministic = flags.model.deterministic;
+  flags.options.model_name = file_name(flags.model.model_dir());
+  flags.options.command = command_line();
   const std::stop_token stop = interrupt_token();
   const TrainingConfig config = read_config(flags);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);

@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sol/action.h"
@@ -19,6 +20,7 @@ namespace sol {
 // Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
 // softmax, page scores, quantiser and logits are always float32.
 enum class Precision { automatic, f32, bf16 };
+std::string_view to_string(Precision precision);  // as on the command line
 
 struct ModelOptions {
   Precision precision =

@@ -185,14 +185,6 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
   return results;
 }
 
-std::vector<std::vector<BlockResult>> evaluate_arms(
-    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
-    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions,
-    const BlockProgress& progress, std::stop_token stop) {
-  BlockEvaluator evaluator(model, blocks, {block_indices.begin(), block_indices.end()}, options);
-  return evaluator.run(arms, keep_actions, progress, stop);
-}
-
 double perplexity(std::span<const BlockResult> results) {
   double nll = 0;
   int64_t steps = 0;

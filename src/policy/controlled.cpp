@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <cmath>
 #include <map>
 
 #include "base/fail.h"
+#include "base/stopwatch.h"
 
 namespace sol {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // (1 - cos) / 2, in [0, 1]; ½ where a vector is zero (no direction, cos counted as 0).
 float drift_between(const std::vector<float>& a, const std::vector<float>& b) {
@@ -162,7 +156,7 @@ void begin_episode(Controlled& controlled, const Budget& budget, int horizon, co
 
 void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times) {
   const auto hidden_size = static_cast<size_t>(model.config().hidden_size);
-  const Clock::time_point start = Clock::now();
+  const Stopwatch deciding;
 
   std::vector<Observation> observations;
   Embeddings embeddings(model);
@@ -184,12 +178,12 @@ void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes*
     items.push_back({step.controlled->sequence.get(), step.token, episode.space().action(executed),
                      outputs(step, hidden_size), step.cost});
   }
-  const Clock::time_point decided = Clock::now();
-  if (times) times->policy_seconds += std::chrono::duration<double>(decided - start).count();
+  if (times) times->policy_seconds += deciding.seconds();
 
+  const Stopwatch executing;
   model.decode(items);
   for (const ControlledStep& step : steps) copy_to_caller(step);
-  if (times) times->model_seconds += seconds_since(decided);
+  if (times) times->model_seconds += executing.seconds();
 }
 
 }  // namespace sol

@@ -2,19 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <span>
 
 #include "base/fail.h"
+#include "base/stopwatch.h"
 
 namespace sol {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<int32_t> checked_prompt(std::vector<int32_t> prompt, const LlamaConfig& config,
                                     const GenerationOptions& options) {
@@ -64,9 +58,9 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
 }
 
 void Generation::start(std::stop_token stop) {
-  const Clock::time_point begun = Clock::now();
+  const Stopwatch stopwatch;
   run_dense(std::span(tokens_).first(tokens_.size() - 1), stop);
-  result_.prefill_seconds = seconds_since(begun);
+  result_.prefill_seconds = stopwatch.seconds();
 }
 
 void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop) {
@@ -90,7 +84,7 @@ EpisodeId Generation::episode_id() const {
 }
 
 void Generation::refresh(std::stop_token stop) {
-  const Clock::time_point begun = Clock::now();
+  const Stopwatch stopwatch;
   // The cache holds all tokens but the one chosen last, which stands.
   const int cached = controlled_.sequence->length();
   assert(cached + 1 == static_cast<int>(tokens_.size()));
@@ -101,7 +95,7 @@ void Generation::refresh(std::stop_token stop) {
       stop);
   compressed_ = false;
   ++result_.refreshes;
-  result_.refresh_seconds += seconds_since(begun);
+  result_.refresh_seconds += stopwatch.seconds();
 }
 
 ControlledStep Generation::next_step(std::stop_token stop) {
@@ -155,10 +149,10 @@ GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<
                           const std::function<bool(int32_t)>& on_token, std::stop_token stop) {
   Generation generation(model, policy, std::move(prompt), options);
   GenerationResult& result = generation.result();
-  Clock::time_point begun = Clock::now();
+  Stopwatch stopwatch;
   try {
     if (!generation.finished()) generation.start(stop);
-    begun = Clock::now();
+    stopwatch = {};
     while (!generation.finished()) {
       if (stop.stop_requested()) throw Cancelled();
       ControlledStep step = generation.next_step(stop);
@@ -170,7 +164,7 @@ GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<
   } catch (const Cancelled&) {
     generation.finish(FinishReason::cancelled);
   }
-  result.total_seconds = seconds_since(begun);
+  result.total_seconds = stopwatch.seconds();
   return std::move(result);
 }
 

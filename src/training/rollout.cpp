@@ -1,25 +1,15 @@
 #include "training/rollout.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "policy/controlled.h"
 
 namespace sol {
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 float draw(const BudgetSource& source, Random& random) {
   const double u = random.uniform_double();
