@@ -39,7 +39,7 @@ struct ControllerSettings {
   BudgetRanges ranges;                  // that training drew budgets from
   std::vector<FrontierPoint> frontier;  // ascending net_keep; may be empty (an untested controller)
   std::string model_fingerprint;
-  std::string training_json = "{}";  // settings, metrics, commit: for people, never read back
+  std::string training_json = "{}";  // settings, metrics, run: for people
 };
 
 class Controller {
