@@ -8,13 +8,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "../apps/sol/openblas_environment.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "benchmark/random_model.h"
 #include "policy/policies.h"
@@ -59,10 +59,6 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 void run(int batches, const std::string& precision) {
   const LlamaConfig& llama = find_shape("small-27m");
   ModelOptions options;
@@ -79,8 +75,8 @@ void run(int batches, const std::string& precision) {
   std::printf(
       "frozen model %.1f M parameters, %s; %d threads; peak memory before the first batch %.2f "
       "GiB\n",
-      static_cast<double>(model->parameter_count()) / 1e6,
-      model->precision() == Precision::bf16 ? "bf16" : "f32", thread_count(), peak_gib());
+      static_cast<double>(model->parameter_count()) / 1e6, to_string(model->precision()),
+      thread_count(), peak_gib());
   std::printf("%8s %10s %10s %10s %10s %10s %10s %10s\n", "batch", "prefill", "model", "policy",
               "update", "seconds", "CPU s", "peak GiB");
   std::fflush(stdout);
@@ -98,20 +94,20 @@ void run(int batches, const std::string& precision) {
       inputs.push_back(
           {.ids = ids[i], .position = position, .budget = draw_budget(config, position)});
     }
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     const double cpu_start = cpu_seconds();
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape, network.parameters());
     const auto policy =
         make_learned_policy(config.space, snapshot, config.loss.temperature, config.seed);
     RolloutTimes times;
     std::vector<Schedule> schedules = roll_out(*model, *policy, config, inputs, &times);
-    const auto update_start = std::chrono::steady_clock::now();
+    const Stopwatch update_time;
     assign_advantages(schedules, config.schedules, config.advantage);
     assign_old_log_probs(network, schedules, config);
     update_policy(network, optimiser, schedules, config, batch, counters);
-    totals.push_back(seconds_since(start));
+    totals.push_back(stopwatch.seconds());
     std::printf("%8d %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f\n", batch + 1, times.prefill,
-                times.model, times.policy, seconds_since(update_start), totals.back(),
+                times.model, times.policy, update_time.seconds(), totals.back(),
                 cpu_seconds() - cpu_start, peak_gib());
     std::fflush(stdout);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -48,7 +49,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--precision", flags.precision,
                   "Type of products and cache: auto (bf16 for bf16 weights where the processor "
-                  "multiplies it, else f32), f32, bf16")
+                  "multiplies it and AVX-512 is in use, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
@@ -93,6 +94,30 @@ std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
     fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
          dir.string(), tokenizer->vocab_size(), model.config().vocab_size);
   return tokenizer;
+}
+
+std::string file_name(const fs::path& path) {
+  const auto normal = path.lexically_normal();
+  return normal.filename().empty() ? normal.parent_path().filename().string()
+                                   : normal.filename().string();
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line, argument;
+  while (std::getline(file, argument, '\0')) {
+    const bool plain = !argument.empty() &&
+                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    if (plain) {
+      line += argument;
+      continue;
+    }
+    line += '\'';
+    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
 }
 
 void write_output(std::string_view text) {

@@ -68,6 +68,11 @@ struct SequenceFlags {
 };
 void add_sequence_flags(CLI::App& command, SequenceFlags& flags);
 
+// A file's or directory's own name, also where the path ends with a slash.
+std::string file_name(const std::filesystem::path& path);
+// The command line as typed, quoted where a shell would need it.
+std::string command_line();
+
 // Writes to standard output and flushes. Throws OutputClosed when nobody reads it any more, Error
 // when it cannot be written (a full disk).
 void write_output(std::string_view text);

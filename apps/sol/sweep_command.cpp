@@ -67,7 +67,7 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
 }
 
 void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep& sweep) {
-  controller.settings().frontier = validation_frontier(sweep);
+  controller.set_frontier(validation_frontier(sweep));
   controller.save(flags.evaluation.controller);
   const auto& frontier = controller.settings().frontier;
   note("{}: stored a validation frontier of {} points, net keep-rates {:.3f} to {:.3f}",
@@ -87,9 +87,7 @@ void run_sweep_command(SweepFlags& flags) {
   EvaluationSetup setup = set_up_evaluation(flags.evaluation);
   const ActionSpace& space = setup.require_space();
   const Controller* controller = setup.controller_or_null();
-  BudgetRanges ranges = level_ranges(space);
-  if (controller)
-    ranges = {controller->settings().kappa, controller->settings().rho, controller->settings().eta};
+  const BudgetRanges ranges = controller ? controller->settings().ranges : level_ranges(space);
 
   const uint64_t seed = flags.evaluation.model.seed;
   const bool deterministic = flags.evaluation.model.deterministic;
@@ -105,7 +103,7 @@ void run_sweep_command(SweepFlags& flags) {
   }
   sweep_request.match_realised = flags.compare != "requested";
   sweep_request.match_requested = flags.compare != "realised";
-  sweep_request.budgets = make_budget_grid(request, space, ranges.kappa, ranges.rho, ranges.eta);
+  sweep_request.budgets = make_budget_grid(request, space, ranges);
   for (const Budget& budget : sweep_request.budgets)
     sweep_request.inside.push_back(!controller ||
                                    controller->outside_trained_ranges(budget).empty());

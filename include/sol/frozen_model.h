@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sol/action.h"
@@ -19,10 +20,12 @@ namespace sol {
 // Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
 // softmax, page scores, quantiser and logits are always float32.
 enum class Precision { automatic, f32, bf16 };
+std::string_view to_string(Precision precision);  // as on the command line
 
 struct ModelOptions {
   Precision precision =
-      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies it, else f32
+      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies bf16 and the
+                               // instruction set in use is avx512 (base/cpu.h), else f32
   bool deterministic = false;  // own products in one order of summation: bit-identical results for
                                // every batch size and thread count
 };

@@ -95,7 +95,6 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
   const size_t n = jobs.size();
   std::vector<Controlled> controlled;
   controlled.reserve(n);
-  const EpisodeOptions episode{options_.horizon, options_.sequence.sinks, options_.sequence.window};
   for (size_t begin = 0; begin < n;) {
     size_t end = begin;
     while (end < n && jobs[end].block == jobs[begin].block) ++end;
@@ -104,15 +103,10 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
     auto children = model_.fork(*prefix.sequence, static_cast<int>(end - begin));
     for (size_t j = begin; j < end; ++j) {
       const Arm& arm = arms[jobs[j].arm];
-      const Budget budget = arm.policy->space().clamp_off_axes(arm.budget);
-      const EpisodeId id{static_cast<uint64_t>(indices_[block]), 0, arm.rollout, false};
-      controlled.push_back(Controlled{.sequence = std::move(children[j - begin]),
-                                      .policy = arm.policy,
-                                      .state = arm.policy->begin(budget, options_.horizon, id),
-                                      .episode = Episode(arm.policy->space(), budget, episode),
-                                      .hidden = prefix.hidden,
-                                      .earlier_hidden = {},
-                                      .entropy = prefix.entropy});
+      const EpisodeId id{.sequence = static_cast<uint64_t>(indices_[block]),
+                         .rollout = arm.rollout};
+      controlled.push_back(begin_controlled(std::move(children[j - begin]), *arm.policy, arm.budget,
+                                            options_.horizon, id, prefix.hidden, prefix.entropy));
     }
     begin = end;
   }
@@ -189,14 +183,6 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
       if (prefixes_[block]->kept_bytes == 0) release(block, 1);
   }
   return results;
-}
-
-std::vector<std::vector<BlockResult>> evaluate_arms(
-    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
-    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions,
-    const BlockProgress& progress, std::stop_token stop) {
-  BlockEvaluator evaluator(model, blocks, {block_indices.begin(), block_indices.end()}, options);
-  return evaluator.run(arms, keep_actions, progress, stop);
 }
 
 double perplexity(std::span<const BlockResult> results) {

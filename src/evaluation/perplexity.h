@@ -1,5 +1,5 @@
 // The perplexity protocol: a dense pass over the context, then T teacher-forced steps under a
-// policy (paper, "Training procedure"; DESIGN, "Perplexity protocol").
+// policy (paper, "Training procedure"; docs/arithmetic.md, "Perplexity protocol").
 #pragma once
 
 #include <cstdint>
@@ -79,13 +79,6 @@ class BlockEvaluator {
   uint64_t keep_bytes_, kept_bytes_ = 0;
   std::vector<std::unique_ptr<Prefix>> prefixes_;  // per index; null when not in memory
 };
-
-// Runs every arm on every block: each block prefilled once and forked for every arm. Returns
-// results[arm][block]. `progress` (blocks done, blocks in all) may be empty.
-std::vector<std::vector<BlockResult>> evaluate_arms(
-    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
-    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions = false,
-    const BlockProgress& progress = {}, std::stop_token stop = {});
 
 // exp(Σ nll / Σ steps).
 double perplexity(std::span<const BlockResult> results);

@@ -1,8 +1,7 @@
 #include "evaluation/sweep.h"
 
-#include <chrono>
-
 #include "base/fail.h"
+#include "base/stopwatch.h"
 #include "policy/policies.h"
 
 namespace sol {
@@ -92,7 +91,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
       *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], space);
   };
 
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const auto dense = make_constant_policy(Action{});
   Pass first;
   first.add(dense.get(), Budget{}, 0, sweep.dense);
@@ -114,7 +113,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     }
     run(second);
   }
-  sweep.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  sweep.seconds = stopwatch.seconds();
   sweep.decoded_tokens = before * sweep.protocol.horizon;
   return sweep;
 }

@@ -1,4 +1,5 @@
-// A sweep: one policy and its baselines over a grid of requested budgets (DESIGN, "Comparisons").
+// A sweep: one policy and its baselines over a grid of requested budgets (docs/arithmetic.md,
+// "Comparisons").
 #pragma once
 
 #include <memory>

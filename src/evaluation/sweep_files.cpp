@@ -7,6 +7,7 @@
 
 #include "base/file_io.h"
 #include "evaluation/report.h"
+#include "policy/action_json.h"
 
 namespace sol {
 
@@ -32,10 +33,6 @@ std::vector<Row> rows(const Sweep& sweep) {
     }
   }
   return rows;
-}
-
-Json budget_json(const Budget& budget) {
-  return {{"kappa", budget.kappa}, {"rho", budget.rho}, {"eta", budget.eta}};
 }
 
 Json interval_json(const Interval& interval) {
@@ -77,8 +74,8 @@ Json adherence_json(const Adherence& adherence) {
 
 Json outcome_json(const Outcome& outcome) {
   return {{"net_keep", outcome.net_keep},
-          {"asked", budget_json(outcome.asked)},
-          {"realised", budget_json(outcome.realised)},
+          {"asked", budget_to_json(outcome.asked)},
+          {"realised", budget_to_json(outcome.realised)},
           {"perplexity", outcome.perplexity}};
 }
 
@@ -147,7 +144,7 @@ std::string points_jsonl(const Sweep& sweep, const SweepSettings& settings) {
                  {"inside", row.at->inside},
                  {"policy", row.policy},
                  {"baseline_at", row.matching.empty() ? Json(nullptr) : Json(row.matching)},
-                 {"requested", budget_json(row.at->requested)}};
+                 {"requested", budget_to_json(row.at->requested)}};
     line.update(outcome_json(outcome));
     line["attended"] = outcome.attended;
     line["steps"] = outcome.steps;
@@ -208,6 +205,7 @@ void write_sweep(const std::filesystem::path& dir, const Sweep& sweep, const Swe
     files.push_back(std::make_unique<AtomicFile>(dir / name));
     files.back()->write(content);
   }
+  for (const auto& file : files) file->flush();
   for (const auto& file : files) file->commit();
 }
 

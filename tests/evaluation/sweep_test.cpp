@@ -7,6 +7,7 @@
 #include "evaluation/report.h"
 #include "evaluation/sweep_files.h"
 #include "fake_model.h"
+#include "file_size_limit.h"
 #include "policy/policies.h"
 #include "sol/error.h"
 #include "support.h"
@@ -228,6 +229,21 @@ TEST_F(SweepTest, FailingToWriteNamesTheFile) {
   std::filesystem::create_directories(directory.path() / "report.html" / "in the way");
   EXPECT_THAT([&] { write_sweep(directory.path(), sweep, summary, settings()); },
               test::throws({"report.html"}));
+}
+
+TEST_F(SweepTest, ADiskThatFillsWithTheLastFileReplacesNone) {
+  const Sweep sweep = run(request());
+  const SweepSummary summary = summarise(sweep, 1, 300);
+  test::TemporaryDirectory directory;
+  write_file_atomically(directory.path() / "points.csv", "old");
+  const size_t largest = sweep_report(sweep, summary, settings()).size();
+  {
+    const test::FileSizeLimit limit(largest - 1);  // its end waits in a buffer until it is flushed
+    EXPECT_THAT([&] { write_sweep(directory.path(), sweep, summary, settings()); },
+                test::throws({"report.html", "cannot write"}));
+  }
+  EXPECT_EQ(read_file(directory.path() / "points.csv"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }
 
 TEST_F(SweepTest, TheReportIsWellFormedSelfContainedAndComplete) {
