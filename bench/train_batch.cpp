@@ -75,8 +75,8 @@ void run(int batches, const std::string& precision) {
   std::printf(
       "frozen model %.1f M parameters, %s; %d threads; peak memory before the first batch %.2f "
       "GiB\n",
-      static_cast<double>(model->parameter_count()) / 1e6, to_string(model->precision()),
-      thread_count(), peak_gib());
+      static_cast<double>(model->parameter_count()) / 1e6,
+      std::string(to_string(model->precision())).c_str(), thread_count(), peak_gib());
   std::printf("%8s %10s %10s %10s %10s %10s %10s %10s\n", "batch", "prefill", "model", "policy",
               "update", "seconds", "CPU s", "peak GiB");
   std::fflush(stdout);

@@ -1,4 +1,6 @@
 // Controllers on disk (docs/formats.md, "Controller").
+#include <optional>
+
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
@@ -24,9 +26,12 @@ std::string weights_name(const std::string& checksum) {
 }
 
 bool is_weights_name(const std::string& name) {
-  return name == "controller.safetensors" ||  // of format version 1
-         (name.size() == weights_name(std::string(32, '0')).size() &&
-          name.starts_with("controller-") && name.ends_with(".safetensors"));
+  constexpr std::string_view before = "controller-", after = ".safetensors";
+  constexpr size_t digits = 16;
+  if (name == "controller.safetensors") return true;  // of format version 1
+  return name.size() == before.size() + digits + after.size() && name.starts_with(before) &&
+         name.ends_with(after) &&
+         name.find_first_not_of("0123456789abcdef", before.size()) == before.size() + digits;
 }
 
 Json network_to_json(const PolicyNetworkShape& shape) {
@@ -177,16 +182,21 @@ void Controller::save(const fs::path& dir) const {
   std::error_code ignored;
   const bool dir_existed = fs::exists(dir, ignored);
   bool weights_existed = false;
+  std::optional<AtomicFile> settings;
   try {
     ensure_writable_directory(dir);
     weights_existed = fs::exists(weights, ignored);
+    settings.emplace(dir / settings_name);
+    settings->write(text);
     write_weights(weights, network_->parameters());
-    write_file_atomically(dir / settings_name, text);
+    settings->flush();
   } catch (...) {
+    settings.reset();
     if (!weights_existed) fs::remove(weights, ignored);
     if (!dir_existed) fs::remove(dir, ignored);  // only if empty
     throw;
   }
+  settings->commit();
   remove_other_weights(dir, weights.filename().string());
 }
 

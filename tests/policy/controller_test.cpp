@@ -238,6 +238,8 @@ TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
   EXPECT_THAT(edited([](Json& j) { j["weights"] = "../elsewhere.safetensors"; }),
               HasSubstr("elsewhere"));
+  EXPECT_THAT(edited([](Json& j) { j["weights"] = "controller-../../../elsewhe.safetensors"; }),
+              HasSubstr("which no file of weights is called"));
   EXPECT_THAT(edited([](Json& j) { j["kind"] = "something else"; }), HasSubstr("kind"));
   EXPECT_THAT(edited([](Json& j) { j["horizon"] = 0; }), HasSubstr("horizon"));
   EXPECT_THAT(edited([](Json& j) { j["horizon"] = 17; }), HasSubstr("16 positions"));
