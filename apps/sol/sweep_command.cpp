@@ -20,7 +20,7 @@ struct SweepFlags {
   std::string compare = "both";
   int bootstrap = 2000;
   std::filesystem::path out;
-  bool store_frontier = false;
+  bool store_frontier = false, timed = false;
 };
 
 GridRequest flagged_grid(const SweepFlags& flags) {
@@ -85,6 +85,7 @@ void run_sweep_command(SweepFlags& flags) {
   if (flags.store_frontier) ensure_writable_directory(flags.evaluation.controller);
 
   EvaluationSetup setup = set_up_evaluation(flags.evaluation);
+  setup.protocol.timed = flags.timed;
   const ActionSpace& space = setup.require_space();
   const Controller* controller = setup.controller_or_null();
   const BudgetRanges ranges = controller ? controller->settings().ranges : level_ranges(space);
@@ -172,6 +173,9 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--store-frontier", flags->store_frontier,
                     "Store the Pareto points in the controller, for `sol generate --budget`; use "
                     "validation text");
+  command->add_flag("--timed", flags->timed,
+                    "Decode every sequence alone and measure milliseconds per token, policy and "
+                    "refresh included; the report plots perplexity against them");
   command->add_option("-o,--out", flags->out, "Directory of the results")
       ->type_name("DIR")
       ->required();

@@ -18,6 +18,7 @@ Outcome make_outcome(const Budget& asked, std::span<const BlockResult> blocks,
   outcome.net_keep = space.net_keep_rate(outcome.realised);
   outcome.perplexity = perplexity(blocks);
   outcome.attended = mean_attended(blocks);
+  outcome.seconds_per_token = mean_seconds(blocks);
   outcome.nll.reserve(blocks.size());
   for (const BlockResult& block : blocks) {
     outcome.steps += block.steps;

@@ -105,7 +105,8 @@ Json settings_json(const Sweep& sweep, const SweepSettings& settings) {
           {"sinks", sequence.sinks},
           {"window", sequence.window},
           {"force_sinks", sequence.force_sinks},
-          {"batch", sweep.protocol.batch},
+          {"batch", sweep.protocol.timed ? 1 : sweep.protocol.batch},
+          {"timed", sweep.protocol.timed},
           {"kappa_levels", sweep.space.kappa()},
           {"rho_levels", sweep.space.rho()},
           {"bits_levels", sweep.space.bits()}};
@@ -117,7 +118,7 @@ std::string points_csv(const Sweep& sweep) {
   std::string text =
       "point,inside,policy,baseline_at,requested_kappa,requested_rho,requested_eta,asked_kappa,"
       "asked_rho,asked_eta,realised_kappa,realised_rho,realised_eta,net_keep,perplexity,"
-      "nll_nats_per_token,attended,steps,effective_steps,blocks\n";
+      "nll_nats_per_token,attended,steps,effective_steps,blocks,seconds_per_token\n";
   const auto budget = [](const Budget& b) {
     return fmt::format("{},{},{}", b.kappa, b.rho, b.eta);
   };
@@ -125,12 +126,12 @@ std::string points_csv(const Sweep& sweep) {
     const Outcome& outcome = *row.outcome;
     double nll = 0;
     for (const double block : outcome.nll) nll += block;
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point,
-                    row.at->inside ? 1 : 0, row.policy, row.matching, budget(row.at->requested),
-                    budget(outcome.asked), budget(outcome.realised), outcome.net_keep,
-                    outcome.perplexity, nll / static_cast<double>(outcome.steps), outcome.attended,
-                    outcome.steps, outcome.effective_steps, outcome.nll.size());
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point,
+                        row.at->inside ? 1 : 0, row.policy, row.matching, budget(row.at->requested),
+                        budget(outcome.asked), budget(outcome.realised), outcome.net_keep,
+                        outcome.perplexity, nll / static_cast<double>(outcome.steps),
+                        outcome.attended, outcome.steps, outcome.effective_steps,
+                        outcome.nll.size(), outcome.seconds_per_token);
   }
   return text;
 }
@@ -148,6 +149,7 @@ std::string points_jsonl(const Sweep& sweep, const SweepSettings& settings) {
     line.update(outcome_json(outcome));
     line["attended"] = outcome.attended;
     line["steps"] = outcome.steps;
+    if (sweep.protocol.timed) line["seconds_per_token"] = outcome.seconds_per_token;
     line["effective_steps"] = outcome.effective_steps;
     line["blocks"] = outcome.nll.size();
     line["data"] = settings.data;
@@ -181,6 +183,7 @@ Json summary_json(const Sweep& sweep, const SweepSummary& summary, const SweepSe
   return {{"run", to_json(settings.run)},
           {"settings", settings_json(sweep, settings)},
           {"dense_perplexity", sweep.dense.perplexity},
+          {"dense_seconds_per_token", sweep.dense.seconds_per_token},
           {"comparisons", comparisons},
           {"bootstrap_draws", summary.bootstrap_draws},
           {"adherence", adherence},
