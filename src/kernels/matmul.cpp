@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "kernels/compressed.h"
 #include "kernels/matmul_dnnl.h"
+#include "kernels/matmul_widened.h"
 
 namespace sol::kernels {
 namespace {
@@ -19,6 +21,12 @@ constexpr int64_t kWorthThreads = 1 << 15;
 // four rows.
 int library_rows(Layout layout) {
   return layout == Layout::in_major ? 5 : 8;
+}
+
+bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                    int64_t y_stride) {
+  return is_compressed(w.type) ? widened_matmul(x, x_stride, rows, w, y, y_stride)
+                               : dnnl_matmul(x, x_stride, rows, w, y, y_stride);
 }
 
 void own_part(const Kernels& k, const float* x, int64_t x_stride, const Range& rows,
@@ -56,7 +64,7 @@ void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, flo
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
   if (mode == MatmulMode::library && rows >= library_rows(w.layout) &&
-      dnnl_matmul(x, x_stride, rows, w, y, y_stride))
+      library_matmul(x, x_stride, rows, w, y, y_stride))
     return;
   own_matmul(x, x_stride, rows, w, y, y_stride);
 }

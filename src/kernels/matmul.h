@@ -11,7 +11,8 @@ namespace sol::kernels {
 enum class MatmulMode { library, own };
 
 // y[r * y_stride + o] = Σ_i x[r * x_stride + i] * W(i, o) for r < rows. x and y float32. With bf16
-// weights the library rounds x to bf16 as well, our own kernels do not.
+// weights, and compressed ones where the processor multiplies bf16, the library rounds x to bf16 as
+// well; our own kernels do not.
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode);
 
