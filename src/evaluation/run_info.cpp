@@ -5,7 +5,6 @@
 #include "base/threads.h"
 
 namespace sol {
-
 RunInfo describe_run(const FrozenModel& model, const std::string& model_name, uint64_t seed,
                      const std::string& command) {
   RunInfo info;
@@ -15,6 +14,7 @@ RunInfo describe_run(const FrozenModel& model, const std::string& model_name, ui
   info.model = model_name;
   info.model_fingerprint = model.fingerprint();
   info.precision = model.precision() == Precision::bf16 ? "bf16" : "f32";
+  info.weights = std::string(weights_name(model));
   info.isa = std::string(to_string(current_isa()));
   info.cpu = cpu_description();
   info.threads = thread_count();
@@ -29,6 +29,7 @@ Json to_json(const RunInfo& info) {
           {"model", info.model},
           {"model_fingerprint", info.model_fingerprint},
           {"precision", info.precision},
+          {"weights", info.weights},
           {"isa", info.isa},
           {"cpu", info.cpu},
           {"threads", info.threads},

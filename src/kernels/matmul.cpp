@@ -24,8 +24,10 @@ int library_rows(Layout layout) {
 }
 
 bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
-                    int64_t y_stride) {
-  return is_compressed(w.type) ? widened_matmul(x, x_stride, rows, w, y, y_stride)
+                    int64_t y_stride, MatmulMode mode) {
+  const bool narrow = mode == MatmulMode::library && dnnl_multiplies(ElementType::bf16);
+  return is_compressed(w.type) ? widened_matmul(x, x_stride, rows, w, y, y_stride,
+                                                narrow ? ElementType::bf16 : ElementType::f32)
                                : dnnl_matmul(x, x_stride, rows, w, y, y_stride);
 }
 
@@ -63,8 +65,8 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
-  if (mode == MatmulMode::library && rows >= library_rows(w.layout) &&
-      library_matmul(x, x_stride, rows, w, y, y_stride))
+  if (mode != MatmulMode::own && rows >= library_rows(w.layout) &&
+      library_matmul(x, x_stride, rows, w, y, y_stride, mode))
     return;
   own_matmul(x, x_stride, rows, w, y, y_stride);
 }

@@ -31,18 +31,17 @@ WeightView widen_panel(const WeightView& w, int begin, int count, ElementType ty
     else
       k.widen_row(w, r, begin, begin + count, type, panel + r * panel_row);
   });
-  return {panel,   type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
+  return {panel,    type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
           w.layout, w.in,
-          count,   columns};
+          count,    columns};
 }
 
 }  // namespace
 
 bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
-                    int64_t y_stride) {
-  const bool narrow = dnnl_multiplies(ElementType::bf16);
-  if (!narrow && !dnnl_multiplies(ElementType::f32)) return false;
-  const ElementType type = narrow ? ElementType::bf16 : ElementType::f32;
+                    int64_t y_stride, ElementType type) {
+  if (!dnnl_multiplies(type)) return false;
+  const bool narrow = type == ElementType::bf16;
   const int64_t fitting = kPanelBytes / (int64_t{w.in} * size_of(type));
   const int outputs = static_cast<int>(
       std::clamp<int64_t>(fitting / kPanelGrain * kPanelGrain, kPanelGrain, w.out + kPanelGrain));

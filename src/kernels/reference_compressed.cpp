@@ -30,8 +30,8 @@ void compress_int8(const float* x, int n, std::byte* row) {
   const float scale = round_to_bf16(largest / kLargestInt8);
   for (int i = 0; i < n && scale > 0; ++i) {
     const float code = std::nearbyint(x[i] / scale);  // half to even
-    row[i] = static_cast<std::byte>(static_cast<int8_t>(
-        std::clamp<float>(code, -kLargestInt8, kLargestInt8)));
+    row[i] = static_cast<std::byte>(
+        static_cast<int8_t>(std::clamp<float>(code, -kLargestInt8, kLargestInt8)));
   }
   write_scale(row + code_bytes(WeightType::int8, n), 0, scale);
 }

@@ -55,6 +55,7 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   return {{"config", settings},
           {"model_fingerprint", model.fingerprint()},
           {"precision", model.precision() == Precision::bf16 ? "bf16" : "f32"},
+          {"weights", std::string(weights_name(model))},
           {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
 }
 
@@ -234,7 +235,8 @@ class Trainer {
              {"isa", std::string(to_string(current_isa()))},
              {"cpu", cpu_description()},
              {"threads", thread_count()},
-             {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}}
+             {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"},
+             {"weights", std::string(weights_name(model_))}}
             .dump();
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));

@@ -45,7 +45,8 @@ TEST_P(Compressed, RowsAreTheReferencesByteForByte) {
     for (const int n : kLengths)
       for (const float scale : {1.0f, 1e-3f, 1e-30f, 1e-42f, 1e30f, 0.0f}) {
         const auto x = random_floats(n, n, scale);
-        EXPECT_EQ(compressed(fast(), x, type), compressed(reference(), x, type)) << n << " " << scale;
+        EXPECT_EQ(compressed(fast(), x, type), compressed(reference(), x, type))
+            << n << " " << scale;
       }
 }
 
@@ -76,11 +77,11 @@ TEST_P(Compressed, PartsOfARowAreThePartsOfTheWhole) {
 TEST_P(Compressed, ErrorsAreThoseOfTheFormat) {
   const auto x = random_floats(4096, 5);
   const int n = static_cast<int>(x.size());
-  EXPECT_LT(relative_error(x, widened(fast(), compressed(fast(), x, WeightType::int8),
-                                      WeightType::int8, n)),
+  EXPECT_LT(relative_error(
+                x, widened(fast(), compressed(fast(), x, WeightType::int8), WeightType::int8, n)),
             1e-4);
-  EXPECT_LT(relative_error(x, widened(fast(), compressed(fast(), x, WeightType::int4),
-                                      WeightType::int4, n)),
+  EXPECT_LT(relative_error(
+                x, widened(fast(), compressed(fast(), x, WeightType::int4), WeightType::int4, n)),
             6e-3);
 }
 
@@ -133,10 +134,10 @@ TEST_P(Compressed, ZeroRowsStayZero) {
 TEST(CompressedRows, SizesAreAsDocumented) {
   EXPECT_EQ(row_bytes(WeightType::f32, 100), 400);
   EXPECT_EQ(row_bytes(WeightType::bf16, 100), 200);
-  EXPECT_EQ(row_bytes(WeightType::int8, 2048), 2064);   // 2048 + 2, in units of 16
-  EXPECT_EQ(row_bytes(WeightType::int8, 33), 80);       // 64 + 2
-  EXPECT_EQ(row_bytes(WeightType::int4, 2048), 1152);   // 1024 + 128
-  EXPECT_EQ(row_bytes(WeightType::int4, 33), 48);       // 32 + 4
+  EXPECT_EQ(row_bytes(WeightType::int8, 2048), 2064);  // 2048 + 2, in units of 16
+  EXPECT_EQ(row_bytes(WeightType::int8, 33), 80);      // 64 + 2
+  EXPECT_EQ(row_bytes(WeightType::int4, 2048), 1152);  // 1024 + 128
+  EXPECT_EQ(row_bytes(WeightType::int4, 33), 48);      // 32 + 4
   const WeightView w{nullptr, WeightType::int4, Layout::in_major, 10, 2048, 1152};
   EXPECT_EQ(matrix_bytes(w), 11520);
 }

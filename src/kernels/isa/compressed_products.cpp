@@ -12,9 +12,14 @@ namespace {
 // memory.
 constexpr int kChunk = 128;
 
-// May point beyond the weights: harmless.
-void prefetch(const std::byte* p) {
-  __builtin_prefetch(p);
+// The cache line at p into the second-level cache, once for the groups that share it. Rows are so
+// short that the processor's own prefetching hardly starts before they end: fetching the same part
+// of the rows that follow made 4-bit rows half as fast again (measured). May point beyond the
+// weights: harmless.
+template <typename Codes>
+void prefetch_line(const std::byte* p, int group) {
+  constexpr int kGroups = 64 / Codes::kGroupBytes;
+  if (group % kGroups == 0) __builtin_prefetch(p, 0, 2);
 }
 
 // O outputs of R rows.
@@ -40,7 +45,7 @@ void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x
       for (int o = 0; o < O; ++o) {
         const std::byte* at = row[o] + static_cast<int64_t>(begin + g) * Codes::kGroupBytes;
         // The rows lie one after the other: the next O of them follow.
-        if constexpr (R == 1) prefetch(at + O * w.stride);
+        if constexpr (R == 1) prefetch_line<Codes>(at + O * w.stride, g);
         Vec low, high;
         codes.load_group(at, scale[o][g], low, high);
         for (int r = 0; r < R; ++r) {
@@ -83,7 +88,7 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
         load_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
     }
     for (int c = 0; c < C; ++c) {
-      prefetch(ahead[c] + offset);
+      prefetch_line<Codes>(ahead[c] + offset, g);
       Vec first, second;
       codes.load_group(row[c] + offset, scale[c][g], first, second);
       for (int r = 0; r < R; ++r) {
@@ -91,8 +96,7 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
         high[r] = fma(set(x[r][c]), second, high[r]);
       }
     }
-    for (int r = 0; r < R; ++r)
-      store_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
+    for (int r = 0; r < R; ++r) store_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
   }
 }
 

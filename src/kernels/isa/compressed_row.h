@@ -34,9 +34,9 @@ struct Int8Rows {
 struct Int4Rows {
   static constexpr int kGroupBytes = kGroup / 2;
   static void load_scales(const std::byte* row, int n, int begin, int count, float* scales) {
-    const bf16* stored = reinterpret_cast<const bf16*>(
-                             row + static_cast<int64_t>(groups_of(n)) * kGroupBytes) +
-                         begin;
+    const bf16* stored =
+        reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes) +
+        begin;
     for_vectors(count, [&](int g, auto part) { store(scales + g, load(stored + g, part), part); });
   }
   void load_group(const std::byte* codes, float scale, Vec& first, Vec& second) const {
