@@ -27,7 +27,8 @@ Logits logits_of(FrozenModel& model, std::span<const int32_t> ids) {
   Logits logits(ids.size() * vocab);
   auto sequence = model.create({});
   ExtendItem item{sequence.get(), ids, {}};
-  for (size_t i = 0; i < ids.size(); ++i) item.wanted.push_back({i, {.logits = &logits[i * vocab]}});
+  for (size_t i = 0; i < ids.size(); ++i)
+    item.wanted.push_back({i, {.logits = &logits[i * vocab]}});
   model.extend({&item, 1});
   return logits;
 }
@@ -88,8 +89,8 @@ void run(const std::filesystem::path& dir, const std::filesystem::path& text,
     exact.push_back(logits_of(*original, data.block(b).first(static_cast<size_t>(length))));
   std::printf("%lld blocks of %d tokens of %s\n", static_cast<long long>(blocks), length,
               text.filename().c_str());
-  std::printf("%-10s %-10s %12s %14s %10s %14s\n", "weights", "operands", "perplexity",
-              "KL (nats)", "same top", "bytes a token");
+  std::printf("%-10s %-10s %12s %14s %10s %14s\n", "weights", "operands", "perplexity", "KL (nats)",
+              "same top", "bytes a token");
   for (const WeightFormat weights :
        {WeightFormat::automatic, WeightFormat::int8, WeightFormat::int4}) {
     for (const Precision precision : {Precision::f32, Precision::bf16}) {
@@ -100,11 +101,10 @@ void run(const std::filesystem::path& dir, const std::filesystem::path& text,
       float entropy = 0;
       DecodeItem step{sequence.get(), 0, {}, {.entropy = &entropy}, &cost};
       model->decode({&step, 1});
-      std::printf("%-10s %-10s %12.4f %14.3e %9.2f%% %14llu\n",
-                  std::string(weights_name(*model)).c_str(),
-                  precision == Precision::bf16 ? "bf16" : "f32", std::exp(quality.nll),
-                  quality.divergence, 100 * quality.same_top,
-                  static_cast<unsigned long long>(cost.bytes));
+      std::printf(
+          "%-10s %-10s %12.4f %14.3e %9.2f%% %14llu\n", std::string(weights_name(*model)).c_str(),
+          precision == Precision::bf16 ? "bf16" : "f32", std::exp(quality.nll), quality.divergence,
+          100 * quality.same_top, static_cast<unsigned long long>(cost.bytes));
       std::fflush(stdout);
     }
   }

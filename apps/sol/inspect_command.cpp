@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "common.h"
 #include "engine/converted_weights.h"
+#include "kernels/compressed.h"
 #include "model/llama_weights.h"
 #include "sol/tokenizer.h"
 

@@ -55,8 +55,7 @@ class StagedDirectory {
   const fs::path& path() const { return path_; }
   void place() {
     if (std::rename(path_.c_str(), final_.c_str()) != 0)
-      fail("{}: cannot rename {} to it: {}", final_.string(), path_.string(),
-           std::strerror(errno));
+      fail("{}: cannot rename {} to it: {}", final_.string(), path_.string(), std::strerror(errno));
     placed_ = true;
   }
 
@@ -171,7 +170,8 @@ void convert_model(const fs::path& from, const fs::path& to, WeightType type,
   make_safetensors(staged.path() / "model.safetensors", plan.tensors,
                    conversion_metadata(config, conversion));
   for (const char* name : kCompanions)
-    if (fs::exists(from / name)) write_file_atomically(staged.path() / name, read_file(from / name));
+    if (fs::exists(from / name))
+      write_file_atomically(staged.path() / name, read_file(from / name));
   staged.place();
 }
 

@@ -104,8 +104,7 @@ std::optional<Conversion> conversion_of(const LlamaConfig& config, const TensorS
       if (to_string(choice) == text) return choice;
     fail("{}: its metadata has an unknown \"{}\": \"{}\"", files_of(store), name, text);
   };
-  result.type =
-      one_of("weights", std::array{WeightType::bf16, WeightType::int8, WeightType::int4});
+  result.type = one_of("weights", std::array{WeightType::bf16, WeightType::int8, WeightType::int4});
   result.source_type = one_of("source_dtype", std::array{DType::bf16, DType::f16, DType::f32});
   result.fingerprint = field(store, "source_fingerprint");
   if (field(store, "source_config") != arithmetic_fields(config))
@@ -141,12 +140,11 @@ ConvertedWeights find_converted_weights(const LlamaConfig& config, const TensorS
     return finder.matrix(name, type, Layout::out_major, in, out);
   };
   ConvertedWeights weights{};
-  weights.embedding = finder.matrix("model.embed_tokens.weight", embedding_type(type),
-                                    Layout::out_major, d, vocab);
-  weights.head = config.tie_word_embeddings
-                     ? weights.embedding
-                     : finder.matrix("lm_head.weight", embedding_type(type), Layout::out_major, d,
-                                     vocab);
+  weights.embedding =
+      finder.matrix("model.embed_tokens.weight", embedding_type(type), Layout::out_major, d, vocab);
+  weights.head = config.tie_word_embeddings ? weights.embedding
+                                            : finder.matrix("lm_head.weight", embedding_type(type),
+                                                            Layout::out_major, d, vocab);
   weights.final_norm = finder.vector("model.norm.weight", d);
   for (int i = 0; i < config.num_layers; ++i) {
     const std::string layer = fmt::format("model.layers.{}.", i);
@@ -157,8 +155,8 @@ ConvertedWeights find_converted_weights(const LlamaConfig& config, const TensorS
         .k = by_output(layer + "self_attn.k_proj.weight", d, key),
         .v = by_output(layer + "self_attn.v_proj.weight", d, key),
         .o = by_output(layer + "self_attn.o_proj.weight", query, d),
-        .gate_up = finder.matrix(layer + "mlp.gate_up_proj.weight", type, Layout::in_major, d,
-                                 2 * wide),
+        .gate_up =
+            finder.matrix(layer + "mlp.gate_up_proj.weight", type, Layout::in_major, d, 2 * wide),
         .down = by_output(layer + "mlp.down_proj.weight", wide, d),
     });
   }

@@ -116,8 +116,7 @@ void pack_gate_up(const TensorView& gate, const TensorView& up, WeightType type,
       }
     }
     for (int i = 0; i < count; ++i)
-      write_row(rows.data() + i * width, static_cast<int>(width), type,
-                out + (begin + i) * bytes);
+      write_row(rows.data() + i * width, static_cast<int>(width), type, out + (begin + i) * bytes);
   });
 }
 

@@ -42,9 +42,9 @@ TEST_F(ConvertCommand, TheEmbeddedModelGeneratesTheSameText) {
 }
 
 TEST_F(ConvertCommand, InspectSaysWhatItIs) {
-  ASSERT_EQ(run_sol({"convert", "-m", golden("tiny_untied_f32"), "--weights", "int4", "-o", out()})
-                .code,
-            0);
+  ASSERT_EQ(
+      run_sol({"convert", "-m", golden("tiny_untied_f32"), "--weights", "int4", "-o", out()}).code,
+      0);
   const Json before = inspect(golden("tiny_untied_f32")), after = inspect(out());
   EXPECT_EQ(after["weights"], "int4");
   EXPECT_EQ(before["weights"], nullptr);
@@ -56,8 +56,8 @@ TEST_F(ConvertCommand, InspectSaysWhatItIs) {
 }
 
 TEST_F(ConvertCommand, AFullDiskLeavesNothing) {
-  const auto result = run_sol({"convert", "--weights", "int8", "-o", out()},
-                              {.file_size_limit = 1 << 20});
+  const auto result =
+      run_sol({"convert", "--weights", "int8", "-o", out()}, {.file_size_limit = 1 << 20});
   expect_error(result, {"converted", "cannot write"});
   EXPECT_TRUE(fs::is_empty(dir_.path()));
 }
@@ -68,9 +68,9 @@ TEST_F(ConvertCommand, RefusesAConvertedModel) {
       0);
   expect_error(run_sol({"convert", "-m", out(), "--weights", "int8", "-o", out() + "2"}),
                {"converted to bf16 weights already"});
-  expect_error(run_sol({"convert", "-m", golden("tiny_tied_bf16"), "--weights", "int8", "-o",
-                        out()}),
-               {"not empty"});
+  expect_error(
+      run_sol({"convert", "-m", golden("tiny_tied_bf16"), "--weights", "int8", "-o", out()}),
+      {"not empty"});
 }
 
 }  // namespace
