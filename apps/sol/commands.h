@@ -14,5 +14,6 @@ void add_train_command(CLI::App& app);
 void add_probe_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 
 }  // namespace sol::app

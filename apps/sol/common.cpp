@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -48,7 +49,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--precision", flags.precision,
                   "Type of products and cache: auto (bf16 for bf16 weights where the processor "
-                  "multiplies it, else f32), f32, bf16")
+                  "multiplies it and AVX-512 is in use, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
   command
@@ -78,18 +79,22 @@ void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
       "As the authors' code: force neither sinks nor window, keep every page that ties");
 }
 
-std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
+ModelOptions model_options(const ModelFlags& flags) {
   static const std::map<std::string, Precision> precisions{
       {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};
   static const std::map<std::string, WeightFormat> formats{{"auto", WeightFormat::automatic},
                                                            {"int8", WeightFormat::int8},
                                                            {"int4", WeightFormat::int4}};
-  set_thread_count(flags.threads);
   ModelOptions options;
   options.weights = formats.at(flags.weights);
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
-  return load_model(flags.model_dir(), options);
+  return options;
+}
+
+std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
+  set_thread_count(flags.threads);
+  return load_model(flags.model_dir(), model_options(flags));
 }
 
 std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
@@ -100,6 +105,30 @@ std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
     fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
          dir.string(), tokenizer->vocab_size(), model.config().vocab_size);
   return tokenizer;
+}
+
+std::string file_name(const fs::path& path) {
+  const auto normal = path.lexically_normal();
+  return normal.filename().empty() ? normal.parent_path().filename().string()
+                                   : normal.filename().string();
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line, argument;
+  while (std::getline(file, argument, '\0')) {
+    const bool plain = !argument.empty() &&
+                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    if (plain) {
+      line += argument;
+      continue;
+    }
+    line += '\'';
+    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
 }
 
 void write_output(std::string_view text) {

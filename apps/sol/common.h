@@ -49,6 +49,7 @@ void add_model_option(CLI::App& command, std::filesystem::path& model);
 // as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
+ModelOptions model_options(const ModelFlags& flags);
 // Sets the number of threads, then loads the model that the flags name.
 std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags);
 // The tokenizer beside the model. Throws Error when it has tokens that the model does not know.
@@ -67,6 +68,11 @@ struct SequenceFlags {
   }
 };
 void add_sequence_flags(CLI::App& command, SequenceFlags& flags);
+
+// A file's or directory's own name, also where the path ends with a slash.
+std::string file_name(const std::filesystem::path& path);
+// The command line as typed, quoted where a shell would need it.
+std::string command_line();
 
 // Writes to standard output and flushes. Throws OutputClosed when nobody reads it any more, Error
 // when it cannot be written (a full disk).

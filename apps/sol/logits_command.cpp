@@ -121,9 +121,9 @@ void run_logits(const LogitsFlags& flags) {
 void add_logits_command(CLI::App& app) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app.add_subcommand("logits",
-                                         "Every position's logits and hidden state: a dense pass "
-                                         "over N ids, then one step per remaining "
-                                         "id, each under the action named for it");
+                                         "Logits and hidden states: a dense pass over N ids, then "
+                                         "one step per remaining id, each under the action named "
+                                         "for it; of the N-th position and all later ones");
   add_model_flags(*command, flags->model);
   command->add_option("--ids", flags->ids, "Token ids: [..] or {\"ids\": [..]}")
       ->type_name("FILE.json")

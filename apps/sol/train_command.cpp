@@ -51,6 +51,9 @@ std::string describe(const CollectionMetrics& m) {
 
 void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
+  flags.options.deterministic = flags.model.deterministic;
+  flags.options.model_name = file_name(flags.model.model_dir());
+  flags.options.command = command_line();
   const std::stop_token stop = interrupt_token();
   const TrainingConfig config = read_config(flags);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
@@ -58,8 +61,8 @@ void run_train(TrainFlags& flags) {
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   const std::filesystem::path cache =
       flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
-  const BlockDataset data = BlockDataset::open(flags.data, config.text, *tokenizer,
-                                               model->fingerprint(), config.block_length(), cache);
+  const BlockDataset data =
+      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache);
   note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
        config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
 
@@ -100,6 +103,10 @@ void add_train_command(CLI::App& app) {
       ->type_name("YAML");
   add_model_flags(*command, flags->model);
   flags->seed = command->get_option("--seed");
+  flags->seed->description("Seed of every random draw (default: the configuration's)")
+      ->default_str("");
+  command->get_option("--deterministic")
+      ->description("The same controller, bit for bit, for every thread count (slower)");
   command
       ->add_option("--data", flags->data, "Text to train on: .txt, .jsonl, .raw, also .gz or .zst")
       ->required()

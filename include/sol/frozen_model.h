@@ -20,6 +20,7 @@ namespace sol {
 // Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
 // softmax, page scores, quantiser and logits are always float32.
 enum class Precision { automatic, f32, bf16 };
+std::string_view to_string(Precision precision);  // as on the command line
 
 // What the weight matrices are held as. automatic: as stored, in the precision's type. int8, int4:
 // codes and scales, made while loading unless the directory holds them already (`sol convert`);
@@ -29,7 +30,8 @@ enum class WeightFormat { automatic, int8, int4 };
 
 struct ModelOptions {
   Precision precision =
-      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies it, else f32
+      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies bf16 and the
+                               // instruction set in use is avx512 (base/cpu.h), else f32
   bool deterministic = false;  // own products in one order of summation: bit-identical results for
                                // every batch size and thread count
   WeightFormat weights = WeightFormat::automatic;

@@ -95,7 +95,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  if (!file_) fail("{}: written to after commit", path_.string());
+  if (!file_) fail("{}: written to after it was flushed", path_.string());
   if (bytes.empty()) return;
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())
     fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
@@ -105,13 +105,18 @@ void AtomicFile::write(std::string_view text) {
   write(std::as_bytes(std::span(text)));
 }
 
-void AtomicFile::commit() {
-  if (!file_) fail("{}: committed twice", path_.string());
+void AtomicFile::flush() {
+  if (!file_) return;
   if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0)
     fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
   // Closing can still report a delayed write error (network file systems).
   if (std::fclose(std::exchange(file_, nullptr)) != 0)
     fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
+}
+
+void AtomicFile::commit() {
+  if (temporary_.empty()) fail("{}: committed twice", path_.string());
+  flush();
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail("{}: cannot rename {} to it: {}", path_.string(), temporary_.string(),
          std::strerror(errno));

@@ -16,9 +16,11 @@ std::string read_file(const std::filesystem::path& path);
 // directory one can write to: called before long work starts, not after it.
 void ensure_writable_directory(const std::filesystem::path& dir);
 
-// A file written beside its final name, flushed to the disk and renamed over it by commit();
-// without commit() the destructor removes it, so a full disk or a crash never leaves half a file
-// under the final name. Every call throws Error naming the path and the system's reason.
+// A file written beside its final name, which commit() renames over it; without commit() the
+// destructor removes it, so a full disk or a crash never leaves half a file under the final name.
+// Several files that belong together are all flushed before the first of them is committed: then
+// only renames are left that could fail. Every call throws Error naming the path and the system's
+// reason.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -28,11 +30,12 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
-  void commit();
+  void flush();   // all that was written is on the disk; nothing can be written any more
+  void commit();  // flushes where that has not been done
 
  private:
   std::filesystem::path path_, temporary_;
-  std::FILE* file_ = nullptr;
+  std::FILE* file_ = nullptr;  // null once flushed
 };
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

@@ -63,7 +63,7 @@ void attend_dense_chunks(const LlamaConfig& config, int layer, Batch& batch) {
   });
 }
 
-// Quest's selection for one query head (paper, appendix "Quest masking"; DESIGN κ): into
+// Quest's selection for one query head (paper, appendix "Quest masking"; docs/arithmetic.md): into
 // scratch().ranges. Returns the number of attended tokens.
 int select_ranges(const CpuSequence& sequence, int layer, int kv_head, const float* q, int budget) {
   Scratch& s = scratch();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/kv_cache.h"
+#include "engine/stage_clock.h"
 #include "sol/frozen_model.h"
 
 namespace sol {
@@ -41,6 +42,8 @@ struct Batch {
   std::vector<float> update;    // what a block adds to the residual [d]
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
+
+  StageClock clock;
 };
 
 }  // namespace sol

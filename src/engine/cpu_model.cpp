@@ -44,7 +44,9 @@ void CpuModel::forward(Batch& batch) {
   embed_tokens(batch);
   for (int layer = 0; layer < config_.num_layers; ++layer) run_layer(layer, batch);
   count_weight_bytes(batch);
+  batch.clock.enter(&StageTimes::head);
   write_outputs(batch);
+  batch.clock.stop();
 }
 
 void CpuModel::run_layer(int layer, Batch& batch) const {
@@ -55,13 +57,17 @@ void CpuModel::run_layer(int layer, Batch& batch) const {
       kernels::kernels().add(&batch.x[r * d], &batch.update[r * d], config_.hidden_size);
     });
   };
+  batch.clock.enter(&StageTimes::projections);
   normalise(weights.input_norm, batch);
   project_qkv(weights, batch);
   rotate(batch);
   write_cache(layer, batch);
+  batch.clock.enter(&StageTimes::attention);
   attend(config_, layer, batch);
+  batch.clock.enter(&StageTimes::projections);
   product(batch.attended, batch.rows(), weights.o, batch.update);
   add_to_residual();
+  batch.clock.enter(&StageTimes::mlp);
   normalise(weights.post_norm, batch);
   run_mlp(weights, batch);
   quantise(batch);
@@ -196,13 +202,17 @@ void CpuModel::quantise(Batch& batch) const {
   });
 }
 
+uint64_t CpuModel::layer_weight_bytes(float rho) const {
+  const int keep = kernels::keep_count(rho, config_.hidden_size);
+  return static_cast<uint64_t>(config_.num_layers) *
+         (weights_->layer_bytes_without_gate_up +
+          static_cast<uint64_t>(keep) * weights_->gate_up_row_bytes);
+}
+
 void CpuModel::count_weight_bytes(Batch& batch) const {
   for (size_t s = 0; s < batch.costs.size(); ++s) {
     if (!batch.costs[s]) continue;
-    const int keep = kernels::keep_count(batch.segments[s].action.rho, config_.hidden_size);
-    batch.costs[s]->bytes += static_cast<uint64_t>(config_.num_layers) *
-                             (weights_->layer_bytes_without_gate_up +
-                              static_cast<uint64_t>(keep) * weights_->gate_up_row_bytes);
+    batch.costs[s]->bytes += layer_weight_bytes(batch.segments[s].action.rho);
   }
   for (const WantedRow& wanted : batch.wanted) {
     if (!batch.costs.empty() && batch.costs[wanted.row] && wanted.out.wants_head()) {
@@ -442,8 +452,7 @@ void CpuModel::check_room(const CpuSequence& sequence, size_t count) const {
 
 std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,
                                         const ModelOptions& options) {
-  LlamaConfig config = load_config(dir);
-  return std::make_unique<CpuModel>(std::move(config), TensorStore::open_directory(dir), options);
+  return std::make_unique<CpuModel>(load_config(dir), TensorStore::open_directory(dir), options);
 }
 
 }  // namespace sol

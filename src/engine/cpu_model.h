@@ -30,6 +30,13 @@ class CpuModel final : public FrozenModel {
   void truncate(Sequence& sequence, int length) override;
   void embedding(int32_t token, std::span<float> out) const override;
 
+  // For benchmarks. Bytes of weights that one token alone reads: all layers' under a share ρ of the
+  // MLP's input channels, and the vocabulary head's.
+  uint64_t layer_weight_bytes(float rho) const;
+  uint64_t head_weight_bytes() const { return weights_->head_bytes; }
+  // Every pass from now on adds its times to `times`; null ends that.
+  void measure_stages(StageTimes* times) { batch_.clock.report_to(times); }
+
  private:
   // The forward pass, in the order in which it happens.
   void forward(Batch& batch);

@@ -109,7 +109,7 @@ struct Kernels {
   void (*page_extrema)(const void* keys, ElementType type, int count, int dim, void* minmax);
 
   // score[p] = Σ_d max(q_d,0)·max_d + min(q_d,0)·min_d for the `pages` consecutive extrema at
-  // `minmax` ([page][2][dim]), float32 (paper, "Quest masking"; DESIGN κ).
+  // `minmax` ([page][2][dim]), float32 (paper, "Quest masking"; docs/arithmetic.md).
   void (*page_scores)(const float* q, const void* minmax, ElementType type, int pages, int dim,
                       float* score);
 

@@ -10,8 +10,7 @@
 namespace sol::kernels {
 namespace {
 
-// The keep-th largest of keys (1-based); the buffer is kept by its thread, selection runs on every
-// layer and head of every step.
+// The keep-th largest of keys (1-based), which are reordered.
 template <typename Key>
 Key kth_largest(std::vector<Key>& keys, int keep) {
   std::nth_element(keys.begin(), keys.begin() + (keep - 1), keys.end(), std::greater<>());
@@ -46,6 +45,8 @@ uint32_t score_key(float x) {
   return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
+// The keep-th largest key. Its buffer is kept by the thread: selection runs on every layer and head
+// of every step.
 template <typename KeyOf>
 uint32_t threshold_of(const float* x, int n, int keep, const KeyOf& key_of) {
   thread_local std::vector<uint32_t> keys;

@@ -172,6 +172,34 @@ std::vector<std::string> TensorStore::add_file(const std::filesystem::path& path
   return names;
 }
 
+TensorStore TensorStore::in_memory(std::vector<TensorView> tensors,
+                                   std::shared_ptr<const void> owner) {
+  TensorStore store;
+  store.owner_ = std::move(owner);
+  for (TensorView& tensor : tensors) {
+    uint64_t bytes = 0;
+    if (!tensor_bytes(tensor.shape, tensor.type, bytes) || bytes != tensor.bytes.size()) {
+      fail("tensor {}: lies in {} bytes of memory", tensor.describe(), tensor.bytes.size());
+    }
+    const std::string name = tensor.name;
+    if (!store.tensors_.emplace(name, std::move(tensor)).second) {
+      fail("tensor {} is given twice", name);
+    }
+  }
+  return store;
+}
+
+TensorStore TensorStore::copy() const {
+  auto memory = std::make_shared<std::vector<std::vector<std::byte>>>();
+  std::vector<TensorView> copies;
+  for (const auto& [name, tensor] : tensors_) {
+    const auto& bytes = memory->emplace_back(tensor.bytes.begin(), tensor.bytes.end());
+    copies.push_back(tensor);
+    copies.back().bytes = bytes;
+  }
+  return in_memory(std::move(copies), memory);
+}
+
 TensorStore TensorStore::open_file(const std::filesystem::path& path) {
   TensorStore store;
   store.add_file(path);

@@ -41,6 +41,12 @@ class TensorStore {
   static TensorStore open_file(const std::filesystem::path& path);
   // DIR/model.safetensors, or the shards that DIR/model.safetensors.index.json names.
   static TensorStore open_directory(const std::filesystem::path& dir);
+  // Tensors that lie in memory which `owner` keeps alive. Throws Error for a name that occurs twice
+  // and for bytes that disagree with type and shape.
+  static TensorStore in_memory(std::vector<TensorView> tensors, std::shared_ptr<const void> owner);
+
+  // The same tensors in memory of their own.
+  TensorStore copy() const;
 
   bool has(const std::string& name) const;
   const TensorView& get(const std::string& name) const;  // throws Error naming the nearest names
@@ -51,6 +57,7 @@ class TensorStore {
  private:
   std::vector<std::string> add_file(
       const std::filesystem::path& path);  // returns its tensors' names
+  std::shared_ptr<const void> owner_;
   std::vector<std::shared_ptr<MappedFile>> mapped_;
   std::vector<std::shared_ptr<std::vector<std::byte>>> copies_;  // of tensors that lie unaligned
   std::vector<std::filesystem::path> files_;

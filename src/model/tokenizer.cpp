@@ -75,7 +75,8 @@ TokenizerFile checked(TokenizerFile file) {
 
 struct Tokenizer::Impl {
   explicit Impl(TokenizerFile file)
-      : normalizer(Normalizer::parse(file.component("normalizer"))),
+      : fingerprint(std::move(file.fingerprint)),
+        normalizer(Normalizer::parse(file.component("normalizer"))),
         pretokenizer(PreTokenizer::parse(file.component("pre_tokenizer"))),
         decoder(Decoder::parse(file.component("decoder"))),
         bpe(file, pretokenizer.words_are_bytes()),
@@ -93,6 +94,7 @@ struct Tokenizer::Impl {
   void encode_words(std::string_view text, bool starts_text, EncodeScratch& scratch,
                     std::vector<int32_t>& out) const;
 
+  std::string fingerprint;
   Normalizer normalizer;
   PreTokenizer pretokenizer;
   Decoder decoder;
@@ -282,6 +284,10 @@ int Tokenizer::eos_token_id() const {
 }
 int Tokenizer::token_id(std::string_view content) const {
   return impl_->find(content);
+}
+
+const std::string& Tokenizer::fingerprint() const {
+  return impl_->fingerprint;
 }
 
 std::string Tokenizer::describe() const {

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/hash.h"
 
 namespace sol {
 namespace {
@@ -184,6 +185,7 @@ TokenizerFile TokenizerFile::read(const std::filesystem::path& path) {
 TokenizerFile TokenizerFile::parse(std::string_view text, const std::filesystem::path& path) {
   TokenizerFile file;
   file.path = path;
+  file.fingerprint = hash_128(text);
   Reader reader(file);
   json::sax_parse(text.begin(), text.end(), &reader);
   if (!file.document.is_object()) fail("{}: not a JSON object", path.string());

@@ -68,8 +68,7 @@ void check_enough(size_t ids, int block_length, const std::string& where) {
 
 BlockDataset BlockDataset::open(const std::vector<std::filesystem::path>& files,
                                 const TextOptions& options, const Tokenizer& tokenizer,
-                                const std::string& tokenizer_identity, int block_length,
-                                const std::filesystem::path& cache_dir) {
+                                int block_length, const std::filesystem::path& cache_dir) {
   check_block_length(block_length);
   if (files.empty()) fail("no text files were named");
   BlockDataset dataset;
@@ -82,7 +81,7 @@ BlockDataset BlockDataset::open(const std::vector<std::filesystem::path>& files,
     dataset.ids_ = *ids;
     dataset.owned_ = std::move(ids);
   } else {
-    const std::string key = block_cache_key(files, options, tokenizer_identity);
+    const std::string key = block_cache_key(files, options, tokenizer.fingerprint());
     const std::filesystem::path path = block_cache_path(cache_dir, files, key);
     auto cached = open_block_cache(path, key);
     if (!cached) {

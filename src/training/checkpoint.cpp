@@ -9,7 +9,7 @@
 namespace sol {
 namespace {
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 
 constexpr const char* parameter_prefix = "parameter.";
 constexpr const char* gradient_prefix = "gradient.";
@@ -54,7 +54,7 @@ void save_checkpoint(const std::filesystem::path& path, const TrainingState& sta
   const Json document{{"format_version", format_version}, {"identity", identity},
                       {"collections", state.collections}, {"position", state.position},
                       {"minibatches", state.minibatches}, {"updates", state.updates},
-                      {"seconds", state.seconds},         {"metrics", state.metrics}};
+                      {"seconds", state.seconds},         {"metrics", to_json(state.metrics)}};
   write_safetensors(path, tensors, {{"state", document.dump()}});
 }
 
@@ -81,7 +81,8 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Json& ide
   if (state.collections < 0 || state.position < 0 || state.minibatches < 0 || state.updates < 0) {
     fail("{}: negative counters", where);
   }
-  if (document.contains("metrics")) state.metrics = document.at("metrics");
+  if (!document.contains("metrics")) fail("{}: the field metrics is missing", where);
+  state.metrics = metrics_from_json(document.at("metrics"), where + ": metrics");
   for (const auto& [full_name, view] : store.tensors()) {
     if (!full_name.starts_with(parameter_prefix)) continue;
     const std::string name = full_name.substr(std::string(parameter_prefix).size());

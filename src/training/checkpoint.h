@@ -11,16 +11,17 @@
 #include "base/json.h"
 #include "policy/network.h"
 #include "training/adamw.h"
+#include "training/metrics.h"
 
 namespace sol {
 
 struct TrainingState {
-  int64_t collections = 0;        // finished
-  int64_t position = 0;           // inputs read by them
-  int64_t minibatches = 0;        // in the accumulated gradients
-  int64_t updates = 0;            // AdamW steps
-  double seconds = 0;             // spent so far, all runs together
-  Json metrics = Json::object();  // of the last collection
+  int64_t collections = 0;    // finished
+  int64_t position = 0;       // inputs read by them
+  int64_t minibatches = 0;    // in the accumulated gradients
+  int64_t updates = 0;        // AdamW steps
+  double seconds = 0;         // spent so far, all runs together
+  CollectionMetrics metrics;  // of the last collection
   Parameters parameters, gradients;
   std::map<std::string, AdamW::Moments> moments;
 };

@@ -1,13 +1,11 @@
 #include "training/config.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/fail.h"
-#include "base/file_io.h"
 #include "base/yaml.h"
+#include "policy/action_json.h"
 
 namespace sol {
 namespace {
@@ -37,7 +35,7 @@ void read_name(YamlMap& map, const char* key, const Names<Enum>& names, Enum& ou
     }
     known += known.empty() ? name : std::string(", ") + name;
   }
-  fail("{}: {} is \"{}\"; it must be one of: {}", map.where(), key, given, known);
+  fail("{}: {} is \"{}\"; it must be one of: {}", map.place(key), key, given, known);
 }
 
 template <typename Enum>
@@ -48,24 +46,47 @@ const char* name_of(const Names<Enum>& names, Enum value) {
   return "";
 }
 
-BudgetSource read_budget(YamlMap& budgets, const std::string& key, bool axis_on, float only_level) {
+BudgetSource read_budget(YamlMap& budgets, const std::string& key, const ActionSpace& space,
+                         Axis axis) {
   BudgetSource source;
   const std::string list = key + "_list";
-  if (budgets.has(key) && budgets.has(list)) {
-    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.where(), key, list);
+  const bool has_range = budgets.has(key), has_list = budgets.has(list);
+  if (has_range && has_list) {
+    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.place(list), key, list);
   }
-  if (budgets.has(list)) {
+  if (has_list) {
     source.list = budgets.get<std::vector<double>>(list);
-    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.where(), list);
+    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.place(list), list);
     const auto [low, high] = std::minmax_element(source.list.begin(), source.list.end());
     source.range = {*low, *high};
-  } else if (axis_on || budgets.has(key)) {
+  } else if (has_range || space.on(axis)) {
     const auto range = budgets.get<std::vector<double>>(key);
-    if (range.size() != 2) fail("{}: budgets.{} must be [lowest, highest]", budgets.where(), key);
+    if (range.size() != 2)
+      fail("{}: budgets.{} must be [lowest, highest]", budgets.place(key), key);
     source.range = {range[0], range[1]};
   }
-  if (!axis_on) source = {{only_level, only_level}, {}};
-  return source;
+  if (space.on(axis)) return source;
+  // An axis that is off has its only level as its budget; asking for another would be ignored.
+  const float level = space.levels(axis)[0];
+  const auto other = [&](double budget) { return static_cast<float>(budget) != level; };
+  if ((has_range || has_list) && (other(source.range.low) || other(source.range.high))) {
+    fail("{}: budgets.{}: this axis is off, its only level is {}; remove the budget or add levels",
+         budgets.place(has_list ? list : key), has_list ? list : key, level);
+  }
+  return {{level, level}, {}};
+}
+
+ActionSpace read_space(YamlMap& root) {
+  YamlMap actions = root.map("actions");
+  const auto keep = actions.get<std::vector<double>>("keep");
+  const auto prune = actions.get<std::vector<std::string>>("prune");
+  const auto quant = actions.get<std::vector<std::string>>("quant");
+  actions.reject_unknown();
+  try {
+    return ActionSpace::from_notation(keep, prune, quant);
+  } catch (const Error& error) {
+    fail("{}: {}", root.place("actions"), error.what());
+  }
 }
 
 void read_into(YamlMap& root, TrainingConfig& c) {
@@ -73,16 +94,11 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   c.model = root.get_or<std::string>("model", "");
   c.seed = static_cast<uint64_t>(root.get_or<int64_t>("seed", static_cast<int64_t>(c.seed)));
 
-  YamlMap actions = root.map("actions");
-  c.space = ActionSpace::from_notation(actions.get<std::vector<double>>("keep"),
-                                       actions.get<std::vector<std::string>>("prune"),
-                                       actions.get<std::vector<std::string>>("quant"));
-  actions.reject_unknown();
-
+  c.space = read_space(root);
   YamlMap budgets = root.map("budgets");
-  c.kappa = read_budget(budgets, "keep", c.space.on(Axis::kappa), c.space.levels(Axis::kappa)[0]);
-  c.rho = read_budget(budgets, "prune", c.space.on(Axis::rho), c.space.levels(Axis::rho)[0]);
-  c.eta = read_budget(budgets, "quant", c.space.on(Axis::eta), c.space.levels(Axis::eta)[0]);
+  c.kappa = read_budget(budgets, "keep", c.space, Axis::kappa);
+  c.rho = read_budget(budgets, "prune", c.space, Axis::rho);
+  c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
   budgets.reject_unknown();
 
   if (auto m = root.optional_map("penalty")) {
@@ -128,8 +144,8 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   if (auto m = root.optional_map("optimisation")) {
     c.updates = m->get_or("updates", c.updates);
     c.optimiser.learning_rate = m->get_or("learning_rate", c.optimiser.learning_rate);
-    c.optimiser.final_learning_rate =
-        m->get_or("final_learning_rate", c.optimiser.final_learning_rate);
+    if (m->has("final_learning_rate"))
+      c.optimiser.final_learning_rate = m->get<double>("final_learning_rate");
     c.optimiser.weight_decay = m->get_or("weight_decay", c.optimiser.weight_decay);
     c.optimiser.max_gradient_norm = m->get_or("max_grad_norm", c.optimiser.max_gradient_norm);
     c.grad_accum = m->get_or("grad_accum", c.grad_accum);
@@ -152,12 +168,21 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   root.reject_unknown();
 }
 
-void check(bool ok, const char* field, double value, const char* rule) {
-  if (!ok) fail("{} is {}; it must be {}", field, value, rule);
+// A value out of range; `field` as in the file, for the one who knows its line.
+class FieldError : public Error {
+ public:
+  FieldError(std::string name, const std::string& message)
+      : Error(message), field(std::move(name)) {}
+  std::string field;
+};
+
+void check(bool ok, const std::string& field, double value, const char* rule) {
+  if (!ok) throw FieldError(field, fmt::format("{} is {}; it must be {}", field, value, rule));
 }
 
-void check_budget(const BudgetSource& source, const char* field) {
+void check_budget(const BudgetSource& source, std::string field) {
   const auto inside = [](double x) { return x > 0.0 && x <= 1.0; };
+  if (!source.list.empty()) field += "_list";
   check(inside(source.range.low), field, source.range.low, "in (0, 1]");
   check(inside(source.range.high), field, source.range.high, "in (0, 1]");
   check(source.range.low <= source.range.high, field, source.range.low, "a range from low to high");
@@ -166,33 +191,6 @@ void check_budget(const BudgetSource& source, const char* field) {
 Json budget_json(const BudgetSource& source) {
   if (!source.list.empty()) return {{"list", source.list}};
   return Json::array({source.range.low, source.range.high});
-}
-
-// Sets a dotted key of a parsed document to a YAML value.
-void apply_override(YAML::Node root, const std::string& key, const std::string& value) {
-  YAML::Node node = root;
-  size_t begin = 0;
-  for (;;) {
-    const size_t dot = key.find('.', begin);
-    const std::string part = key.substr(begin, dot - begin);
-    if (part.empty()) fail("override \"{}={}\": write section.key=value", key, value);
-    if (dot == std::string::npos) {
-      try {
-        node[part] = YAML::Load(value);
-      } catch (const YAML::Exception& error) {
-        fail("override \"{}={}\": not a YAML value: {}", key, value, error.msg);
-      }
-      return;
-    }
-    YAML::Node next = node[part];
-    if (!next.IsDefined() || next.IsNull()) {
-      node[part] = YAML::Node(YAML::NodeType::Map);
-      next.reset(node[part]);
-    }
-    if (!next.IsMap()) fail("override \"{}={}\": {} is not a section", key, value, part);
-    node.reset(next);
-    begin = dot + 1;
-  }
 }
 
 }  // namespace
@@ -237,6 +235,8 @@ void TrainingConfig::validate() const {
   not_negative("reward.task_kl", task_kl);
   positive("optimisation.updates", updates);
   positive("optimisation.learning_rate", optimiser.learning_rate);
+  if (optimiser.final_learning_rate)
+    not_negative("optimisation.final_learning_rate", *optimiser.final_learning_rate);
   not_negative("optimisation.weight_decay", optimiser.weight_decay);
   positive("optimisation.max_grad_norm", optimiser.max_gradient_norm);
   positive("optimisation.grad_accum", grad_accum);
@@ -255,10 +255,7 @@ Json TrainingConfig::to_json() const {
       {"name", name},
       {"model", model},
       {"seed", seed},
-      {"actions",
-       {{"keep", space.kappa()},
-        {"prune", space.prune_notation()},
-        {"quant", space.quant_notation()}}},
+      {"actions", action_space_to_json(space)},
       {"budgets",
        {{"keep", budget_json(kappa)}, {"prune", budget_json(rho)}, {"quant", budget_json(eta)}}},
       {"penalty",
@@ -291,7 +288,8 @@ Json TrainingConfig::to_json() const {
       {"optimisation",
        {{"updates", updates},
         {"learning_rate", optimiser.learning_rate},
-        {"final_learning_rate", optimiser.final_learning_rate},
+        {"final_learning_rate",
+         optimiser.final_learning_rate ? Json(*optimiser.final_learning_rate) : Json(nullptr)},
         {"weight_decay", optimiser.weight_decay},
         {"max_grad_norm", optimiser.max_gradient_norm},
         {"grad_accum", grad_accum},
@@ -306,24 +304,14 @@ Json TrainingConfig::to_json() const {
 TrainingConfig load_training_config(
     const std::filesystem::path& path,
     const std::vector<std::pair<std::string, std::string>>& overrides) {
-  std::string text = read_file(path);
-  std::string where = path.string();
-  if (!overrides.empty()) {
-    YamlMap::parse(text, where);  // so that a malformed file is reported with its own lines
-    YAML::Node root = YAML::Load(text);
-    for (const auto& [key, value] : overrides) apply_override(root, key, value);
-    text = YAML::Dump(root);
-    where += " (with overrides)";
-  }
-  YamlMap root = YamlMap::parse(text, where);
+  YamlMap root = YamlMap::read(path);
+  for (const auto& [key, value] : overrides) root.override_value(key, value);
   TrainingConfig config;
+  read_into(root, config);
   try {
-    read_into(root, config);
     config.validate();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (message.starts_with(where)) throw;
-    fail("{}: {}", where, message);
+  } catch (const FieldError& error) {
+    fail("{}: {}", root.place(error.field), error.what());
   }
   return config;
 }

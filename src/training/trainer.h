@@ -1,5 +1,5 @@
-// Training of a controller: collect schedules, update the policy, again (DESIGN, "Group-relative
-// update").
+// Training of a controller: collect schedules, update the policy, again (docs/arithmetic.md,
+// "Group-relative update").
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,11 @@ struct TrainerOptions {
   std::filesystem::path initial{};  // a controller whose policy to start from; empty: a fresh one
   bool resume = false;              // from OUT/checkpoint; a start when there is none
   bool overwrite = false;  // an OUT that holds a run or a controller already is an error otherwise
-  double minutes = 0;      // > 0: ends after so much time of this call, whatever `updates` says
+  std::string model_name{}, command{};  // for the record: the model's directory, as typed
+  // As in ModelOptions, and LibTorch's part on one thread: then every thread count gives the same
+  // controller, bit for bit.
+  bool deterministic = false;
+  double minutes = 0;  // > 0: ends after so much time of this call, whatever `updates` says
 };
 
 // Progress within a collection.
@@ -49,8 +53,9 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
                        const TrainerOptions& options);
 
 // Trains until `config.updates` AdamW steps (those before a resumption included), the time limit or
-// a requested stop, which is obeyed within one batch. For one thread count and instruction set, an
-// uninterrupted and a resumed run give the same controller bit for bit. Throws Error for an
+// a requested stop, which is obeyed within one batch. For one instruction set and (unless
+// deterministic) one thread count, an uninterrupted and a resumed run give the same controller bit
+// for bit. Throws Error for an
 // unwritable directory, data that does not fit the configuration, a checkpoint of another run, a
 // full disk (the old checkpoint stays valid), or training and inference networks that disagree.
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,

@@ -176,7 +176,7 @@ TEST_F(BadInput, Controllers) {
   expect_error(generate({"--bits", "17"}), {"--bits"});
   expect_error(generate({"--budget", "0.95"}), {"0.95", "0.8"});  // beyond its frontier
 
-  good.settings().frontier.clear();
+  good.set_frontier({});
   good.save(controller);
   expect_error(generate({"--budget", "0.6"}), {"frontier"});
 
@@ -186,10 +186,10 @@ TEST_F(BadInput, Controllers) {
   expect_error(generate({}), {"controller.json", "99"});
 
   good.save(controller);
-  const std::string weights = read_file(controller / "controller.safetensors");
-  std::ofstream(controller / "controller.safetensors", std::ios::binary)
-      << weights.substr(0, weights.size() / 2);
-  expect_error(generate({}), {"controller.safetensors"});
+  const std::string name = read_json(controller / "controller.json")["weights"];
+  const std::string weights = read_file(controller / name);
+  std::ofstream(controller / name, std::ios::binary) << weights.substr(0, weights.size() / 2);
+  expect_error(generate({}), {name});
 }
 
 TEST_F(BadInput, LevelsAndBudgetsOfASweep) {

@@ -66,7 +66,7 @@ TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
                                                    "--bits", "8", "--blocks", "3"});
   ASSERT_EQ(fixed.code, 0) << testing::PrintToString(fixed);
   for (const char* word :
-       {"policy      fixed", "perplexity", "requested   keep 0.5000", "realised", "attended"})
+       {"policy      fixed", "perplexity", "requested   keep 0.500", "realised", "attended"})
     EXPECT_NE(fixed.out.find(word), std::string::npos) << word << " in " << fixed.out;
 }
 
@@ -152,6 +152,19 @@ TEST_F(EvaluationCommands, ProbeShowsLevelsAndAnOracle) {
   for (const Json& budget : json["oracle"])
     EXPECT_LE(budget["oracle_perplexity"].get<double>(),
               budget["best_single_schedule_perplexity"].get<double>());
+}
+
+TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
+  expect_error(run("eval", {"--keep", "0.5"}), {"dense", "--keep"});
+  expect_error(run("eval", {"-p", "dense", "--bits", "8"}), {"dense", "--bits"});
+  expect_error(run("eval", {"-p", "k050-s100-q16", "--prune", "0.5"}), {"k050-s100-q16"});
+  expect_error(run("eval", {"-c", controller(), "-p", "dense", "--budget", "0.6"}), {"dense"});
+  for (const std::vector<std::string>& flag :
+       {std::vector<std::string>{"--keep", "0.5"}, {"--blocks", "2"}, {"--horizon", "8"}}) {
+    const std::string file = (dir.path() / "schedule.json").string();
+    expect_error(run("eval", flag + std::vector<std::string>{"--replay", file}),
+                 {"--replay", flag[0]});
+  }
 }
 
 TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {

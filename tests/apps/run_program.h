@@ -116,6 +116,7 @@ inline RunResult run_sol(const std::vector<std::string>& arguments,
 // nothing on standard output, no crash.
 inline void expect_error(const RunResult& result, const std::vector<std::string>& words) {
   EXPECT_TRUE(result.code == 1 || result.code == 2) << testing::PrintToString(result);
+  EXPECT_EQ(result.out, "");
   EXPECT_FALSE(result.err.empty());
   for (const std::string& word : words)
     EXPECT_NE(result.err.find(word), std::string::npos) << "no \"" << word << "\" in:\n"

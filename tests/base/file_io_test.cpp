@@ -1,12 +1,11 @@
 #include "base/file_io.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "base/mapped_file.h"
+#include "file_size_limit.h"
 #include "sol/error.h"
 #include "support.h"
 #include "throws.h"
@@ -15,6 +14,7 @@ namespace sol {
 namespace {
 
 namespace fs = std::filesystem;
+using test::FileSizeLimit;
 using test::TemporaryDirectory;
 using test::throws;
 
@@ -23,26 +23,6 @@ int files_in(const fs::path& dir) {
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir)) ++count;
   return count;
 }
-
-// A write beyond `bytes` fails with EFBIG while this lives, as a full disk fails with ENOSPC.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &old_);
-    rlimit limit = old_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*handler_)(int);
-};
 
 TEST(FileIo, ReadsWhatWasWritten) {
   const TemporaryDirectory dir;
@@ -82,8 +62,23 @@ TEST(AtomicFile, NothingAppearsBeforeCommit) {
   file.commit();
   EXPECT_EQ(read_file(path), "new");
   EXPECT_EQ(files_in(dir.path()), 1);
-  EXPECT_THAT([&] { file.write("more"); }, throws({"after commit"}));
+  EXPECT_THAT([&] { file.write("more"); }, throws({"after it was flushed"}));
   EXPECT_THAT([&] { file.commit(); }, throws({"twice"}));
+}
+
+TEST(AtomicFile, FlushingTellsOfAFullDiskBeforeAnythingIsReplaced) {
+  const TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "small", "old");
+  AtomicFile small(dir.path() / "small"), large(dir.path() / "large");
+  const FileSizeLimit limit(10);
+  small.write("new");
+  large.write("more than ten bytes");  // stays in the buffer
+  small.flush();
+  EXPECT_THAT([&] { small.write("more"); }, throws({"after it was flushed"}));
+  EXPECT_THAT([&] { large.flush(); }, throws({"large", "cannot write"}));
+  EXPECT_EQ(read_file(dir.path() / "small"), "old");
+  small.commit();
+  EXPECT_EQ(read_file(dir.path() / "small"), "new");
 }
 
 TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {

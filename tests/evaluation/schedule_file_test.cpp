@@ -14,6 +14,7 @@
 namespace sol {
 namespace {
 
+using test::evaluate_arms;
 using test::fake_blocks;
 using test::FakeModel;
 using test::first_blocks;
@@ -92,7 +93,7 @@ TEST_F(ScheduleFile, RefusesOtherModelsTextsAndBlocks) {
 TEST_F(ScheduleFile, NamesWhatIsMalformed) {
   EXPECT_EQ(error_for("policy", "fixed"), "");  // unchanged
   EXPECT_THAT(error_for("format", "other"), testing::HasSubstr("recorded schedules"));
-  EXPECT_THAT(error_for("format_version", 2), testing::HasSubstr("version 2"));
+  EXPECT_THAT(error_for("format_version", 1), testing::HasSubstr("version 1"));
   EXPECT_NE(error_for("blocks", Json::array()), "");
   EXPECT_NE(error_for("blocks", Json::array({1})), "");
   EXPECT_NE(error_for("blocks", Json(Json::value_t::discarded)), "");

@@ -1,4 +1,4 @@
-// Where a result comes from; part of every result (DESIGN, "Files").
+// Where a result comes from; part of every result (docs/formats.md, "Results").
 #pragma once
 
 #include <cstdint>

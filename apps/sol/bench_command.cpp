@@ -1,0 +1,154 @@
+// sol bench: what the machine can do, and how near a model comes to it.
+#include <algorithm>
+#include <memory>
+
+#include "base/build_info.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/threads.h"
+#include "benchmark/bench_report.h"
+#include "benchmark/random_model.h"
+#include "commands.h"
+#include "common.h"
+#include "evaluation_flags.h"
+
+namespace sol::app {
+namespace {
+
+struct BenchFlags {
+  ModelFlags model;
+  std::string shape;
+  std::vector<int> threads;
+  BenchOptions options;
+  std::vector<std::string> actions;
+  SequenceFlags sequence;
+  bool policy = false, ceilings_only = false, cached = false;
+  std::filesystem::path csv, json;
+};
+
+// `own_memory`: the file's tensors are copied, since copies of a model that map one file would
+// share its pages.
+std::unique_ptr<CpuModel> load(const BenchFlags& flags, bool own_memory) {
+  const ModelOptions options = model_options(flags.model);
+  if (!flags.shape.empty()) {
+    const DType stored = options.precision == Precision::f32 ? DType::f32 : DType::bf16;
+    return make_random_model(find_shape(flags.shape), stored, options);
+  }
+  const std::filesystem::path dir = flags.model.model_dir();
+  TensorStore store = TensorStore::open_directory(dir);
+  if (own_memory) store = store.copy();
+  return std::make_unique<CpuModel>(load_config(dir), std::move(store), options);
+}
+
+std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
+  std::vector<std::unique_ptr<CpuModel>> copies;
+  copies.push_back(load(flags, false));
+  const CpuModel& model = *copies[0];
+  const uint64_t bytes = model.layer_weight_bytes(1.0f) + model.head_weight_bytes();
+  const int count = flags.cached ? 1 : copies_to_exceed_cache(bytes);
+  note(
+      "{}: {:.1f} M parameters, {}, {:.1f} MB of weights{}",
+      flags.shape.empty() ? flags.model.model_dir().string() : flags.shape,
+      static_cast<double>(model.parameter_count()) / 1e6,
+      model.precision() == Precision::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6,
+      count > 1 ? fmt::format("; {} copies take turns, so that they come from memory", count) : "");
+  while (static_cast<int>(copies.size()) < count) copies.push_back(load(flags, true));
+  return copies;
+}
+
+void write_results(const BenchFlags& flags, std::span<const BenchRow> rows,
+                   const Ceilings& ceilings, const CpuModel& model) {
+  if (!flags.csv.empty()) {
+    write_file_atomically(flags.csv, bench_csv(rows, ceilings, model.precision()));
+  }
+  if (flags.json.empty()) return;
+  const std::string name =
+      flags.shape.empty() ? flags.model.model_dir().filename().string() : flags.shape;
+  const RunInfo info = describe_run(model, name, 0, command_line());
+  write_file_atomically(flags.json, bench_json(rows, ceilings, info).dump(2) + "\n");
+}
+
+void run_bench(BenchFlags& flags) {
+  if (!flags.shape.empty()) find_shape(flags.shape);  // before anything is measured
+  BenchOptions options = flags.options;
+  for (const std::string& text : flags.actions) options.actions.push_back(parse_action(text));
+  options.sequence = flags.sequence.get();
+  set_thread_count(flags.model.threads);
+  const int most = thread_count();
+  options.threads = flags.threads.empty() ? std::vector<int>{most} : flags.threads;
+  std::sort(options.threads.begin(), options.threads.end());
+
+  print("sol {} ({}), {}, {}\n", build_version(), build_commit(), to_string(current_isa()),
+        cpu_description());
+  Ceilings ceilings;
+  ceilings.reads = measure_read_rates(std::max(most, options.threads.back()));
+  ceilings.products = measure_matrix_rates();
+  print("{}", ceilings_text(ceilings));
+  if (flags.ceilings_only) return;
+
+  const std::vector<std::unique_ptr<CpuModel>> copies = load_copies(flags);
+  std::unique_ptr<PolicyNetwork> policy;
+  if (flags.policy) policy = make_random_policy(copies[0]->config().hidden_size);
+  options.policy = policy.get();
+  print("{}", bench_header());
+  const std::vector<BenchRow> rows = measure_model(copies, options, [&](const BenchRow& row) {
+    print("{}", bench_line(row, ceilings, copies[0]->precision()));
+  });
+  write_results(flags, rows, ceilings, *copies[0]);
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "The machine's limits, and how near a model's prefill and decoding come to them");
+  add_model_flags(*command, flags->model);
+  command->remove_option(command->get_option("--seed"));
+  std::string names;
+  for (const NamedShape& shape : named_shapes()) {
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", shape.name, shape.description);
+  }
+  command->add_option("--shape", flags->shape, "Random weights of this shape instead: " + names)
+      ->type_name("NAME")
+      ->excludes("--model");
+  const auto list = [&](const char* name, std::vector<int>& values, const char* what,
+                        const CLI::Validator& check) {
+    command->add_option(name, values, what)
+        ->delimiter(',')
+        ->check(check)
+        ->type_name("LIST")
+        ->capture_default_str();
+  };
+  const CLI::Range positive(1, 1 << 20);
+  list("--with-threads", flags->threads, "Numbers of threads to measure (default: --threads)",
+       CLI::Range(1, 4096));
+  list("--prefill", flags->options.prefills, "Prompt lengths", positive);
+  list("--context", flags->options.contexts, "Tokens in the cache before the decoded ones",
+       CLI::Range(0, 1 << 20));
+  list("--batch", flags->options.batches, "Sequences decoded together", CLI::Range(1, 1024));
+  command
+      ->add_option("--action", flags->actions,
+                   "Actions to measure beside dense, such as k100-s050-q16; repeatable")
+      ->delimiter(',')
+      ->type_name("LIST");
+  add_sequence_flags(*command, flags->sequence);
+  command->add_option("--tokens", flags->options.tokens, "Decode steps per repetition")
+      ->check(positive)
+      ->capture_default_str();
+  command->add_option("--repeats", flags->options.repeats, "Repetitions; medians are shown")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--policy", flags->policy,
+                    "Run a policy network of the paper's size before every decode step");
+  command->add_flag("--cached", flags->cached,
+                    "Let a small model's weights stay in the processor's cache");
+  command->add_flag("--ceilings-only", flags->ceilings_only, "Measure the machine alone");
+  command->add_option("--csv", flags->csv, "Write the rows to this file")->type_name("FILE");
+  command->add_option("--json", flags->json, "Write rows, ceilings and machine to this file")
+      ->type_name("FILE");
+  command->callback([flags] { run_bench(*flags); });
+}
+
+}  // namespace sol::app

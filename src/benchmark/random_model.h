@@ -1,0 +1,28 @@
+// Models with random weights, made in memory: speed depends on the shape only.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "engine/cpu_model.h"
+
+namespace sol {
+
+struct NamedShape {
+  std::string_view name;
+  std::string_view description;
+  LlamaConfig config;
+};
+
+std::span<const NamedShape> named_shapes();
+// Throws Error listing the names for one that is unknown.
+const LlamaConfig& find_shape(std::string_view name);
+
+// A model of that shape, its weights stored as `stored` (bf16 or f32): normal, with variance 1 /
+// in. Whatever the engine uses in place has memory of its own; the sources of what it rearranges
+// share theirs, so that a model of 8 B parameters needs its own size in memory, not twice.
+std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
+                                            const ModelOptions& options);
+
+}  // namespace sol

@@ -1,0 +1,53 @@
+#include "benchmark/random_model.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "throws.h"
+
+namespace sol::test {
+namespace {
+
+// A tied head counts once; norms count too.
+int64_t parameters_of(const LlamaConfig& c) {
+  const int64_t d = c.hidden_size, q = int64_t{c.num_heads} * c.head_dim,
+                kv = int64_t{c.num_kv_heads} * c.head_dim;
+  const int64_t layer = 2 * d * q + 2 * d * kv + 3 * d * c.intermediate_size + 2 * d;
+  return c.num_layers * layer + d + (c.tie_word_embeddings ? 1 : 2) * c.vocab_size * d;
+}
+
+TEST(NamedShapes, HaveThePublishedNumbersOfParameters) {
+  EXPECT_EQ(parameters_of(find_shape("llama-3.2-1b")), 1'235'814'400);
+  EXPECT_EQ(parameters_of(find_shape("llama-3.2-3b")), 3'212'749'824);
+  EXPECT_EQ(parameters_of(find_shape("llama-3.1-8b")), 8'030'261'248);
+}
+
+TEST(NamedShapes, AnUnknownOneIsAnErrorThatListsThem) {
+  EXPECT_THAT([] { find_shape("llama-4"); }, throws({"llama-4", "llama-3.2-1b", "small-27m"}));
+}
+
+TEST(RandomModel, RunsAndHasAllItsParameters) {
+  LlamaConfig config = find_shape("small-27m");
+  config.num_layers = 2;
+  const auto model = make_random_model(config, DType::bf16, {.precision = Precision::f32});
+  EXPECT_EQ(static_cast<int64_t>(model->parameter_count()), parameters_of(config));
+  const auto sequence = model->create({});
+  const std::vector<int32_t> tokens{1, 2, 3};
+  std::vector<float> logits(static_cast<size_t>(config.vocab_size));
+  ExtendItem item{.sequence = sequence.get(), .tokens = tokens, .wanted = {}};
+  item.wanted.push_back({2, {.logits = logits.data()}});
+  model->extend({&item, 1}, {});
+  double square = 0;
+  for (const float x : logits) square += static_cast<double>(x) * x;
+  EXPECT_TRUE(std::isfinite(square));
+  // Unit variance through a head of variance 1 / d.
+  EXPECT_NEAR(square / config.vocab_size, 1.0, 0.2);
+}
+
+TEST(RandomModel, OnlyFloatingPointTypesAreStored) {
+  EXPECT_THAT([] { make_random_model(find_shape("small-27m"), DType::f16, {}); }, throws({"F16"}));
+}
+
+}  // namespace
+}  // namespace sol::test
