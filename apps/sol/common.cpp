@@ -52,6 +52,13 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "multiplies it and AVX-512 is in use, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
+  command
+      .add_option(
+          "--weights", flags.weights,
+          "Weights held as: auto (as stored), int8, int4 (made while loading; `sol convert` "
+          "does it once)")
+      ->check(CLI::IsMember({"auto", "int8", "int4"}))
+      ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
   command.add_option("--seed", flags.seed, "Seed of every random draw")->capture_default_str();
@@ -75,7 +82,11 @@ void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
 ModelOptions model_options(const ModelFlags& flags) {
   static const std::map<std::string, Precision> precisions{
       {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};
+  static const std::map<std::string, WeightFormat> formats{{"auto", WeightFormat::automatic},
+                                                           {"int8", WeightFormat::int8},
+                                                           {"int4", WeightFormat::int4}};
   ModelOptions options;
+  options.weights = formats.at(flags.weights);
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
   return options;

@@ -36,6 +36,7 @@ struct ModelFlags {
   std::filesystem::path model;  // empty: the embedded one
   int threads = 0;              // 0: as many as the process may use
   std::string precision = "auto";
+  std::string weights = "auto";
   bool deterministic = false;
   uint64_t seed = 0;
 
@@ -44,8 +45,8 @@ struct ModelFlags {
 
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
-// -m/--model, --threads, --precision, --deterministic, --seed. `flags` must live as long as
-// `command`.
+// -m/--model, --threads, --precision, --weights, --deterministic, --seed. `flags` must live as long
+// as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 ModelOptions model_options(const ModelFlags& flags);

@@ -27,6 +27,7 @@ RunInfo describe_run(const FrozenModel& model, const std::string& model_name, ui
   info.model = model_name;
   info.model_fingerprint = model.fingerprint();
   info.precision = to_string(model.precision());
+  info.weights = std::string(weights_name(model));
   info.isa = std::string(to_string(current_isa()));
   info.cpu = cpu_description();
   info.threads = thread_count();
@@ -41,6 +42,7 @@ Json to_json(const RunInfo& info) {
           {"model", info.model},
           {"model_fingerprint", info.model_fingerprint},
           {"precision", info.precision},
+          {"weights", info.weights},
           {"isa", info.isa},
           {"cpu", info.cpu},
           {"threads", info.threads},

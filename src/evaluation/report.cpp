@@ -290,8 +290,9 @@ std::string settings_table(const Sweep& sweep, const SweepSummary& summary,
   row("Bootstrap", fmt::format("{} draws over blocks", summary.bootstrap_draws));
   row("Seed", std::to_string(run.seed));
   row("Program", fmt::format("sol {}, commit {}", run.version, run.commit));
-  row("Machine", fmt::format("{}; instruction set {}, {}, {} thread{}", run.cpu, run.isa,
-                             run.precision, run.threads, run.threads == 1 ? "" : "s"));
+  row("Machine",
+      fmt::format("{}; instruction set {}, {}, {} weights, {} thread{}", run.cpu, run.isa,
+                  run.precision, run.weights, run.threads, run.threads == 1 ? "" : "s"));
   row("Time", fmt::format("{:.1f} s, {} decoded tokens", sweep.seconds, sweep.decoded_tokens));
   rows +=
       fmt::format("<tr><td>Command</td><td><code>{}</code></td></tr>\n", escape_xml(run.command));

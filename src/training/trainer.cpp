@@ -39,10 +39,13 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   // With a decaying learning rate the length belongs to the run: prolonged, it would be another
   // one.
   if (!config.optimiser.final_learning_rate) settings["optimisation"].erase("updates");
-  return {{"config", settings},
-          {"model_fingerprint", model.fingerprint()},
-          {"precision", to_string(model.precision())},
-          {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  Json identity{{"config", settings},
+                {"model_fingerprint", model.fingerprint()},
+                {"precision", to_string(model.precision())},
+                {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  if (model.weight_format() != WeightFormat::automatic)
+    identity["weights"] = std::string(weights_name(model));
+  return identity;
 }
 
 PolicyNetworkShape network_shape(const FrozenModel& model, const TrainingConfig& config) {
