@@ -60,6 +60,7 @@ TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
   EXPECT_GT(json["perplexity"].get<double>(), 1.0);
   EXPECT_LT(json["perplexity"].get<double>(), 1000.0);
   EXPECT_EQ(json["run"]["model_fingerprint"], default_fingerprint());
+  EXPECT_EQ(json["run"]["weights"], json["run"]["precision"]);
 
   const RunResult fixed =
       run("eval", harsh + std::vector<std::string>{"-p", "fixed", "--keep", "0.5", "--prune", "0.6",

@@ -203,8 +203,9 @@ TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
   size_t count = 0;
   for (std::string line; std::getline(rows, line); ++count) {
     const Json row = parse_json(line, "points.jsonl");
-    for (const char* field : {"commit", "model_fingerprint", "isa", "threads", "seed", "command",
-                              "perplexity", "requested", "realised", "net_keep", "attended"})
+    for (const char* field :
+         {"commit", "model_fingerprint", "weights", "isa", "threads", "seed", "command",
+          "perplexity", "requested", "realised", "net_keep", "attended"})
       EXPECT_TRUE(row.contains(field)) << field;
   }
   EXPECT_EQ(count, 15u);

@@ -146,10 +146,13 @@ void widen_block(const WeightView& w, int channel, int channels, int out, int ou
 
 void widen_coded_block(const WeightView& w, int channel, int channels, int out, int outputs,
                        Panel (&block)[kPanels]) {
-  for (int k = 0; k < channels; ++k)
-    for (int o = 0; o < outputs; o += kPanelOutputs)
-      widen_row(w, channel + k, out + o, out + smaller(o + kPanelOutputs, outputs),
-                ElementType::f32, block[o / kPanelOutputs][k]);
+  alignas(64) float row[kBlockOutputs] = {};
+  for (int k = 0; k < channels; ++k) {
+    widen_row(w, channel + k, out, out + outputs, ElementType::f32, row);
+    for (int p = 0; p * kPanelOutputs < outputs; ++p)
+      for (int v = 0; v < kPanelVectors; ++v)
+        store(block[p][k] + v * kWidth, load(row + p * kPanelOutputs + v * kWidth));
+  }
 }
 
 // R rows times one panel, of which `outputs` columns are real.
