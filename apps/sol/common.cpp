@@ -8,11 +8,13 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <thread>
 
 #include "base/fail.h"
 #include "base/threads.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace fs = std::filesystem;
@@ -44,7 +46,7 @@ void add_model_option(CLI::App& command, fs::path& model) {
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   add_model_option(command, flags.model);
   command.add_option("--threads", flags.threads, "Threads; 0 for as many as the process may use")
-      ->check(CLI::Range(0, 4096))
+      ->check(in_range(0, 4096))
       ->capture_default_str();
   command
       .add_option("--precision", flags.precision,
@@ -61,22 +63,26 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
-  command.add_option("--seed", flags.seed, "Seed of every random draw")->capture_default_str();
+  command.add_option("--seed", flags.seed, "Seed of every random draw")
+      ->check(in_range(0, std::numeric_limits<uint64_t>::max()))
+      ->capture_default_str();
 }
 
 void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
+  constexpr uint64_t largest_count = 1 << 24;  // no sum of settings overflows
   command.add_option("--page-size", flags.options.page_size, "Keys per page")
-      ->check(CLI::PositiveNumber)
+      ->check(in_range(1, 4096))
       ->capture_default_str();
   command.add_option("--sinks", flags.options.sinks, "First keys, always attended to")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range(0, largest_count))
       ->capture_default_str();
   command.add_option("--window", flags.options.window, "Last keys, always attended to")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range(0, largest_count))
       ->capture_default_str();
-  command.add_flag(
-      "--no-sinks", flags.no_sinks,
-      "As the authors' code: force neither sinks nor window, keep every page that ties");
+  command
+      .add_flag("--no-sinks", flags.no_sinks,
+                "As the authors' code: force neither sinks nor window, keep every page that ties")
+      ->excludes("--sinks", "--window");
 }
 
 ModelOptions model_options(const ModelFlags& flags) {
@@ -209,15 +215,15 @@ namespace {
 // A handler may only do what is safe at any moment, which request_stop() is not: it wakes a thread
 // through a pipe, and that thread requests the stop.
 int signal_pipe[2] = {-1, -1};
-volatile std::sig_atomic_t signalled = 0;
+volatile std::sig_atomic_t signalled = 0;  // the first signal's number
 
 void on_signal(int number) {
-  if (signalled) {
+  if (signalled != 0) {
     std::signal(number, SIG_DFL);
     std::raise(number);
     return;
   }
-  signalled = 1;
+  signalled = number;
   const int saved = errno;
   const char byte = 0;
   [[maybe_unused]] const auto ignored = write(signal_pipe[1], &byte, 1);
@@ -225,6 +231,18 @@ void on_signal(int number) {
 }
 
 }  // namespace
+
+int interrupting_signal() {
+  return signalled;
+}
+
+void refuse_overwriting(const fs::path& out, std::initializer_list<fs::path> inputs) {
+  for (const fs::path& input : inputs) {
+    std::error_code different;
+    if (!input.empty() && fs::equivalent(out, input, different))
+      fail("{}: is an input as well; it would be overwritten", out.string());
+  }
+}
 
 std::stop_token interrupt_token() {
   // Never destroyed: the waiting thread outlives main's statics.

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "common.h"
 #include "engine/convert.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -60,7 +61,7 @@ void add_convert_command(CLI::App& app) {
       ->type_name("DIR")
       ->required();
   command->add_option("--threads", flags->threads, "Threads; 0 for as many as the process may use")
-      ->check(CLI::Range(0, 4096))
+      ->check(in_range(0, 4096))
       ->capture_default_str();
   command->callback([flags] { run_convert(*flags); });
 }

@@ -9,6 +9,7 @@
 #include "evaluation/sweep.h"
 #include "evaluation_flags.h"
 #include "policy/action_json.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -72,8 +73,16 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
 }
 
 void run_eval(EvalFlags& flags) {
-  if (!flags.schedule_out.empty())
-    ensure_writable_directory(std::filesystem::absolute(flags.schedule_out).parent_path());
+  if (!flags.schedule_out.empty()) {
+    refuse_overwriting(flags.schedule_out, {flags.replay});
+    for (const std::filesystem::path& file : flags.evaluation.data)
+      refuse_overwriting(flags.schedule_out, {file});
+    ensure_writable_file(flags.schedule_out);
+  }
+  const EvaluationFlags& given = flags.evaluation;
+  if (flags.policy.empty() && given.controller.empty() &&
+      !(given.kappa_levels.empty() && given.rho_levels.empty() && given.bits_levels.empty()))
+    fail("name with -p the policy that chooses among these levels; without one, eval is dense");
   std::optional<ScheduleRecord> record;
   if (!flags.replay.empty()) record = read_schedules(flags.replay);
   EvaluationSetup setup =
@@ -129,7 +138,7 @@ void run_eval(EvalFlags& flags) {
   if (record) json["largest_log_prob_difference"] = largest_difference(*record, results[0]);
   if (flags.json) {
     json["run"] = to_json(setup.run);
-    print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", to_text(json, 2));
     return;
   }
   print_text(outcome, name, setup);
@@ -152,6 +161,7 @@ void add_eval_command(CLI::App& app) {
                    "k050-s070-q8 (default: learned with a controller, else dense)")
       ->type_name("NAME");
   command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
+      ->check(in_range(0, (1 << 24) - 1))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_option("--schedule-out", flags->schedule_out, "Record the schedule of every block")
@@ -162,8 +172,9 @@ void add_eval_command(CLI::App& app) {
                        "Play recorded schedules, on the blocks and with the protocol they name")
           ->type_name("FILE");
   // What the record decides.
-  for (const char* name : {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits",
-                           "--blocks", "--horizon"})
+  for (const char* name :
+       {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon",
+        "--kappa-levels", "--rho-levels", "--bits-levels"})
     replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }

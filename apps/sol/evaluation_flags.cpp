@@ -2,9 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <numeric>
 
 #include "base/fail.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -51,7 +53,8 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   levels("--rho-levels", flags.rho_levels, "Levels of ρ, such as 0.3,1 (default: only 1)");
   levels("--bits-levels", flags.bits_levels, "Levels of the bits, such as 3,16 (default: only 16)");
   command
-      .add_option("--data", flags.data, "Text: .txt, .jsonl or .raw, also as .gz or .zst; several")
+      .add_option("--data", flags.data,
+                  "Text: .txt, .jsonl or .raw, also as .gz or .zst; repeatable")
       ->type_name("FILE")
       ->required();
   command
@@ -65,18 +68,18 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   command.add_option("--cache", flags.cache, "Keep the tokenised text in this directory")
       ->type_name("DIR");
   command.add_option("--blocks", flags.blocks, "Only the first N blocks (default: all)")
-      ->check(CLI::PositiveNumber)
+      ->check(in_range(1, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
   command.add_option("--context", flags.context, "Tokens of dense context before the steps")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command
       .add_option("--horizon", flags.horizon,
                   "Steps of an episode (default: the controller's, "
                   "else 16)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_option("--batch", flags.batch, "Sequences decoded together")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(in_range(1, 1 << 16))
       ->capture_default_str();
   add_sequence_flags(command, flags.sequence);
   // A controller brings the page rule it was trained with.
@@ -118,8 +121,8 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
   text.text_field = flags.text_field;
   text.format =
       flags.format == "wikitext" ? TextOptions::Format::wikitext : TextOptions::Format::documents;
-  setup.data =
-      BlockDataset::open(flags.data, text, *tokenizer, setup.protocol.block_length(), flags.cache);
+  setup.data = BlockDataset::open(flags.data, text, *tokenizer, setup.protocol.block_length(),
+                                  flags.cache, interrupt_token());
   std::vector<std::string> names;
   for (const auto& path : flags.data) names.push_back(file_name(path));
   setup.data_name = fmt::format("{}", fmt::join(names, ", "));
@@ -135,7 +138,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
 }
 
 void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
-  const CLI::Range share(0.0, 1.0);
+  const CLI::Validator share = number_in(0, 1);
   CLI::Option* net = command
                          .add_option("--budget", flags.net_keep,
                                      "Net keep-rate, turned into the three budgets by the "
@@ -150,13 +153,20 @@ void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
       ->check(share)
       ->excludes(net);
   command.add_option("--bits", flags.bits, "Budget: mean bits of the MLP's output")
-      ->check(CLI::Range(0.0, 16.0))
+      ->check(number_in(0, 16))
       ->excludes(net);
 }
 
 Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
                       const ActionSpace* space) {
-  if (flags.net_keep) return controller->budget_for_net_keep(*flags.net_keep);
+  if (flags.net_keep) {
+    try {
+      return controller->budget_for_net_keep(*flags.net_keep);
+    } catch (const Error& error) {
+      fail("--budget: {}; --keep, --prune and --bits name the three budgets one by one",
+           error.what());
+    }
+  }
   Budget budget;  // what is not asked to be saved is dense
   if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
   if (flags.prune) budget.rho = static_cast<float>(*flags.prune);

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/json.h"
 #include "commands.h"
 #include "common.h"
@@ -31,6 +32,7 @@ struct Inspection {
   std::map<std::string, int64_t> parameters_of_type;
   std::string tokenizer;  // empty: the directory has none
   std::string fingerprint;
+  std::vector<std::string> problems;  // what keeps it from being run, or from reading text
 };
 
 void count(Inspection& result, const TensorView& tensor, int64_t parameters,
@@ -38,6 +40,11 @@ void count(Inspection& result, const TensorView& tensor, int64_t parameters,
   result.parameters += parameters;
   result.bytes += static_cast<int64_t>(tensor.bytes.size());
   result.parameters_of_type[type] += parameters;
+  if (tensor.type == DType::u8) return;  // codes and scales
+  if (const auto element = tensor.first_not_finite())
+    result.problems.push_back(
+        fmt::format("cannot run: tensor {}: element {} is infinite or not a number",
+                    tensor.describe(), *element));
 }
 
 // Every weight once: a tied head is the embedding.
@@ -75,6 +82,16 @@ void count_converted(Inspection& result) {
                                               : std::string(to_string(tensor->type)));
 }
 
+// What the other commands would refuse, beside the weights themselves.
+void add_problems(Inspection& model, const Tokenizer* tokenizer) {
+  if (!tokenizer)
+    model.problems.push_back("cannot read or write text: there is no tokenizer.json");
+  else if (tokenizer->vocab_size() > model.config.vocab_size)
+    model.problems.push_back(
+        fmt::format("cannot run: the tokenizer has {} tokens, the model only {}",
+                    tokenizer->vocab_size(), model.config.vocab_size));
+}
+
 Inspection inspect(const std::filesystem::path& dir) {
   Inspection result{.dir = dir,
                     .config = load_config(dir),
@@ -82,12 +99,15 @@ Inspection inspect(const std::filesystem::path& dir) {
                     .conversion = {},
                     .parameters_of_type = {},
                     .tokenizer = {},
-                    .fingerprint = {}};
+                    .fingerprint = {},
+                    .problems = {}};
   result.conversion = conversion_of(result.config, result.store);
   result.conversion ? count_converted(result) : count_original(result);
-  if (std::filesystem::exists(dir / "tokenizer.json"))
-    result.tokenizer = Tokenizer::load(dir)->describe();
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (path_exists(dir / "tokenizer.json")) tokenizer = Tokenizer::load(dir);
+  if (tokenizer) result.tokenizer = tokenizer->describe();
   result.fingerprint = fingerprint_of(result.config, result.store);
+  add_problems(result, tokenizer.get());
   return result;
 }
 
@@ -172,6 +192,7 @@ void print_table(const Inspection& model) {
   row("tokenizer", model.tokenizer.empty() ? "none in this directory" : model.tokenizer);
   row("fingerprint",
       model.fingerprint + (model.conversion ? " (of the original, whose controllers fit)" : ""));
+  for (const std::string& problem : model.problems) row("problem", problem);
   print("\n{}", tensor_table(model.store));
 }
 
@@ -206,7 +227,8 @@ void print_json(const Inspection& model) {
             {"weights", model.conversion ? Json(std::string(to_string(model.conversion->type)))
                                          : Json(nullptr)},
             {"tokenizer", model.tokenizer.empty() ? Json(nullptr) : Json(model.tokenizer)},
-            {"fingerprint", model.fingerprint}};
+            {"fingerprint", model.fingerprint},
+            {"problems", model.problems}};
   Json& files = json["files"] = Json::array();
   for (const std::filesystem::path& file : model.store.files())
     files.push_back(file.filename().string());
@@ -216,7 +238,7 @@ void print_json(const Inspection& model) {
                        {"dtype", std::string(to_string(tensor.type))},
                        {"shape", tensor.shape},
                        {"bytes", tensor.bytes.size()}});
-  print("{}\n", json.dump(2));
+  print("{}\n", to_text(json, 2));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // sol sweep: a policy against its baselines over a grid of budgets, with a report.
 #include <memory>
+#include <set>
 
 #include "base/fail.h"
 #include "base/file_io.h"
@@ -7,6 +8,7 @@
 #include "evaluation/named_policy.h"
 #include "evaluation/sweep_files.h"
 #include "evaluation_flags.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -77,12 +79,15 @@ void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep
 
 void run_sweep_command(SweepFlags& flags) {
   const GridRequest request = flagged_grid(flags);
+  std::set<std::string> baseline_names;
+  for (const std::string& baseline : flags.baselines)
+    if (!baseline_names.insert(baseline).second) fail("--baselines: {} is given twice", baseline);
   if (flags.store_frontier && flags.evaluation.controller.empty())
     fail("--store-frontier needs a controller to store it in: name its directory with -c");
   if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
     fail("--store-frontier stores what the learned policy does, not {}", flags.policy);
   ensure_writable_directory(flags.out);
-  if (flags.store_frontier) ensure_writable_directory(flags.evaluation.controller);
+  if (flags.store_frontier) ensure_writable_file(flags.evaluation.controller / "controller.json");
 
   EvaluationSetup setup = set_up_evaluation(flags.evaluation);
   setup.protocol.timed = flags.timed;
@@ -168,7 +173,7 @@ void add_sweep_command(CLI::App& app) {
       ->check(CLI::IsMember({"realised", "requested", "both"}))
       ->capture_default_str();
   command->add_option("--bootstrap", flags->bootstrap, "Draws of the bootstrap over blocks")
-      ->check(CLI::Range(100, 1000000))
+      ->check(in_range(100, 1000000))
       ->capture_default_str();
   command->add_flag("--store-frontier", flags->store_frontier,
                     "Store the Pareto points in the controller, for `sol generate --budget`; use "

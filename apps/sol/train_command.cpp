@@ -11,6 +11,7 @@
 #include "text/block_dataset.h"
 #include "training/config.h"
 #include "training/trainer.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -62,7 +63,7 @@ void run_train(TrainFlags& flags) {
   const std::filesystem::path cache =
       flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
   const BlockDataset data =
-      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache);
+      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache, stop);
   note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
        config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
 
@@ -108,17 +109,19 @@ void add_train_command(CLI::App& app) {
   command->get_option("--deterministic")
       ->description("The same controller, bit for bit, for every thread count (slower)");
   command
-      ->add_option("--data", flags->data, "Text to train on: .txt, .jsonl, .raw, also .gz or .zst")
+      ->add_option("--data", flags->data,
+                   "Text to train on: .txt, .jsonl, .raw, also .gz or .zst; repeatable")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command->add_option("-o,--out", flags->options.out, "Directory that becomes the controller")
       ->required()
       ->type_name("DIR");
   command
       ->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       ->add_option("--set", flags->overrides,
                    "Override a key of the configuration, as in --set rollout.batch=4; repeatable")

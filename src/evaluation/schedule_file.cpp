@@ -27,11 +27,8 @@ std::vector<T> read_numbers(const Json& object, const char* field, const std::st
     fail("{}: field \"{}\" should be an array of numbers", where, field);
   std::vector<T> values;
   for (const Json& value : *found) {
-    const bool fits = std::is_integral_v<T> ? value.is_number_integer() : value.is_number();
-    if (!fits)
-      fail("{}: field \"{}\" holds {}, which is not a number here", where, field,
-           value.dump(-1, ' ', false, Json::error_handler_t::replace));
-    values.push_back(value.get<T>());
+    // Wrapped up, so that it is converted and checked as any other field is.
+    values.push_back(json_get<T>(Json{{field, value}}, field, where));
   }
   return values;
 }
@@ -101,12 +98,12 @@ void write_schedules(const std::filesystem::path& path, const ScheduleRecord& re
                      {"window", record.sequence.window},
                      {"force_sinks", record.sequence.force_sinks},
                      {"blocks", blocks}};
-  write_file_atomically(path, json.dump() + "\n");
+  write_file_atomically(path, to_text(json) + "\n");
 }
 
 ScheduleRecord read_schedules(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const Json json = read_json(path);
+  const Json json = read_json(path, uint64_t{1} << 30);
   if (!json.is_object() || json_get<std::string>(json, "format", where) != format_name)
     fail("{}: not a file of recorded schedules (its \"format\" should be \"{}\")", where,
          format_name);
@@ -121,8 +118,8 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
       .space = ActionSpace(read_numbers<float>(json, "kappa_levels", where),
                            read_numbers<float>(json, "rho_levels", where),
                            read_numbers<int>(json, "bits_levels", where)),
-      .context = json_get<int>(json, "context", where),
-      .horizon = json_get<int>(json, "horizon", where),
+      .context = 0,
+      .horizon = 0,
       .sequence = {},
       .blocks = {}};
   const auto budget = json.find("budget");
@@ -130,13 +127,19 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
     fail("{}: field \"budget\" is missing or no object", where);
   record.budget = budget_from_json(*budget, where);
   check_budget(record.budget);
-  record.sequence.page_size = json_get<int>(json, "page_size", where);
-  record.sequence.sinks = json_get<int>(json, "sinks", where);
-  record.sequence.window = json_get<int>(json, "window", where);
+  const auto count = [&](const char* field, int low) {
+    constexpr int high = 1 << 24;  // no sum of settings overflows
+    const int value = json_get<int>(json, field, where);
+    if (value < low || value > high)
+      fail("{}: {} = {} must be from {} to {}", where, field, value, low, high);
+    return value;
+  };
+  record.context = count("context", 1);
+  record.horizon = count("horizon", 1);
+  record.sequence.page_size = count("page_size", 1);
+  record.sequence.sinks = count("sinks", 0);
+  record.sequence.window = count("window", 0);
   record.sequence.force_sinks = json_get<bool>(json, "force_sinks", where);
-  if (record.context < 1 || record.horizon < 1)
-    fail("{}: a context of {} and a horizon of {} make no sense", where, record.context,
-         record.horizon);
   const auto blocks = json.find("blocks");
   if (blocks == json.end() || !blocks->is_array() || blocks->empty())
     fail("{}: field \"blocks\" should be an array of at least one block", where);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,11 +26,14 @@ struct TensorView {
   DType type = DType::f32;
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;  // row-major, little-endian, aligned to the element size
+  std::string file = {};             // where it lies; empty for tensors in memory
 
   int64_t count() const;                 // number of elements
   std::vector<float> to_floats() const;  // F32, F16, BF16 and F64 only, else Error
   std::vector<int64_t> to_ints() const;  // integer types and boolean only, else Error
-  std::string describe() const;          // "name BF16 [4096, 256]"
+  // The first infinite element or NaN; nothing where all are finite. Floating-point types only.
+  std::optional<int64_t> first_not_finite() const;
+  std::string describe() const;  // "name BF16 [4096, 256] of model.safetensors"
 };
 
 // All tensors of one file or of a sharded set. Every header length, offset, shape and dtype is

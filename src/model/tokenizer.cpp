@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/json.h"
 #include "model/added_tokens.h"
 #include "model/bpe.h"
 #include "model/decoder.h"
@@ -115,7 +116,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(TokenizerFile file) {
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& dir) {
   const std::filesystem::path path = dir / "tokenizer.json";
-  if (!std::filesystem::exists(path) && std::filesystem::exists(dir / "tokenizer.model")) {
+  if (!path_exists(path) && path_exists(dir / "tokenizer.model")) {
     fail(
         "{}: not found; convert tokenizer.model beside it with Hugging Face transformers "
         "(AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR))",
@@ -123,7 +124,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& di
   }
   auto impl = std::make_unique<Impl>(checked(TokenizerFile::read(path)));
   const std::filesystem::path config = dir / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) impl->read_config(config);
+  if (path_exists(config)) impl->read_config(config);
   return std::make_shared<const Tokenizer>(std::move(impl));
 }
 
@@ -134,7 +135,7 @@ void Tokenizer::Impl::read_config(const std::filesystem::path& path) {
   try {
     document = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
-    fail("{}: {}", where, error.what());
+    fail("{}: not valid JSON: {}", where, json_reason(error.what()));
   }
   const Component config(document, where);
   const auto token = [&](const char* field) -> int32_t {

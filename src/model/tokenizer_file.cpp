@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 namespace sol {
 namespace {
@@ -96,8 +97,8 @@ class Reader : public nlohmann::json_sax<json> {
     return true;
   }
 
-  bool parse_error(size_t position, const std::string&, const json::exception& error) override {
-    fail("{}: byte {}: {}", where_, position, error.what());
+  bool parse_error(size_t, const std::string&, const json::exception& error) override {
+    fail("{}: not valid JSON: {}", where_, json_reason(error.what()));
   }
 
  private:

@@ -102,7 +102,7 @@ void BlockCacheWriter::commit() {
 
 std::optional<CachedIds> open_block_cache(const std::filesystem::path& path,
                                           const std::string& key) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   auto file = std::make_shared<const MappedFile>(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() < sizeof(Head) + sizeof(Tail)) fail_damaged(path, "too short");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -20,10 +21,10 @@ class BlockDataset {
   // Tokenises `files`, or maps the cached result in `cache_dir` when one made from the same files
   // (path, size, time of change), options and tokenizer (its fingerprint) exists. An empty
   // cache_dir means no cache. Throws Error when there is not even one block, saying how many ids
-  // there were and are needed.
+  // there were and are needed, Cancelled soon after `stop` is requested.
   static BlockDataset open(const std::vector<std::filesystem::path>& files,
                            const TextOptions& options, const Tokenizer& tokenizer, int block_length,
-                           const std::filesystem::path& cache_dir);
+                           const std::filesystem::path& cache_dir, std::stop_token stop = {});
 
   // From ids in memory.
   static BlockDataset from_ids(std::vector<int32_t> ids, int block_length);

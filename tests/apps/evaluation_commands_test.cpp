@@ -175,11 +175,14 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("eval", {"-p", "learned"}), {"-c"});
   expect_error(run("eval", {"-p", "psychic"}), {"psychic", "random-matched"});
   expect_error(run("eval", {"--keep", "1.5"}), {"--keep"});
-  expect_error(run("eval", {"--rho-levels", "0.5,x"}), {"--rho-levels", "'x'"});
+  expect_error(run("eval", {"-p", "fixed", "--rho-levels", "0.5,x"}), {"--rho-levels", "'x'"});
   expect_error(run("eval", {"--replay", text.string()}), {"text.txt"});
   expect_error(run("probe", {"--bits", "1"}), {"--bits", "1"});
   expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "--rho-levels", "0.5,1"}),
                {"--store-frontier", "-c"});
+  const std::string none = (dir.path() / "none").string();
+  expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "-c", none}), {"none"});
+  EXPECT_FALSE(fs::exists(none));
   const fs::path other = dir.path() / "other";
   made_controller("00000000000000000000000000000000").save(other);
   expect_error(run("sweep", {"-o", out.string(), "-c", other.string()}),

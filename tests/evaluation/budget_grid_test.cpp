@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sol/error.h"
+#include "throws.h"
 
 namespace sol {
 namespace {
@@ -27,7 +28,7 @@ TEST(AxisValues, AreRangesListsOrOneValue) {
   EXPECT_THAT(parse_axis_values("0.5", "x"), Pointwise(DoubleNear(0), {0.5}));
   EXPECT_THAT(parse_axis_values("0.5:0.5:1", "x"), Pointwise(DoubleNear(0), {0.5}));
   for (const char* bad : {"", "a", "0.1:0.9", "0.9:0.1:0.2", "0:1:0", "0:1:-1", "0:1:1e-9", "1,,2",
-                          "1:2:3:4", "nan", "0.5x"})
+                          "1:2:3:4", "nan", "0.5x", "0.5,0.5"})
     EXPECT_THROW(parse_axis_values(bad, "--keep"), Error) << bad;
 }
 
@@ -93,6 +94,28 @@ TEST(BudgetGrid, AnAxisThatIsOffHasItsLevel) {
     EXPECT_EQ(budget.rho, 1.0f);
     EXPECT_EQ(budget.eta, 0.5f);
   }
+}
+
+TEST(BudgetGrid, ValuesForAnAxisThatIsOffAreAnError) {
+  const ActionSpace space({0.1f, 1}, {0.3f}, {8});
+  GridRequest request;
+  request.rho = AxisValues{0.5};
+  EXPECT_THAT([&] { make_budget_grid(request, space, kappa, rho, eta); },
+              test::throws({"prune", "0.3"}));
+  request.rho = AxisValues{0.3};  // what it is anyway
+  request.bits = AxisValues{8};
+  EXPECT_EQ(make_budget_grid(request, space, kappa, rho, eta).size(), 200u);
+  request.bits = AxisValues{8, 9};
+  EXPECT_THAT([&] { make_budget_grid(request, space, kappa, rho, eta); },
+              test::throws({"bits", "8"}));
+}
+
+TEST(BudgetGrid, IsBounded) {
+  GridRequest request;
+  request.kappa = request.rho = parse_axis_values("0:0.9:0.001", "x");
+  request.bits = parse_axis_values("3:12:0.01", "x");
+  EXPECT_THAT([&] { make_budget_grid(request, harsh_space(), kappa, rho, eta); },
+              test::throws({"901 x 901 x 901", "100000"}));
 }
 
 }  // namespace

@@ -54,6 +54,15 @@ class BlockDatasetTest : public testing::Test {
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
+TEST_F(BlockDatasetTest, AStopLeavesNothingBehind) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(BlockDataset::open({text()}, {}, *tokenizer_, 4, cache(), stop.get_token()),
+               Cancelled);
+  EXPECT_TRUE(cache_files().empty());
+  EXPECT_GT(open(4).size(), 0);
+}
+
 TEST(BlockDataset, CutsIdsAndDropsTheRest) {
   std::vector<int32_t> ids(23);
   std::iota(ids.begin(), ids.end(), 0);
