@@ -8,20 +8,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "../apps/sol/openblas_environment.h"
-#include "base/fail.h"
-#include "base/file_io.h"
-#include "base/json.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
-#include "model/safetensors.h"
+#include "benchmark/random_model.h"
 #include "policy/policies.h"
 #include "sol/error.h"
 #include "training/initialisation.h"
@@ -31,84 +26,6 @@
 namespace {
 
 using namespace sol;
-namespace fs = std::filesystem;
-
-struct Shape {
-  int width = 512, layers = 8, heads = 8, kv_heads = 4, mlp = 1536, vocabulary = 4096,
-      positions = 2048;
-};
-
-// A Hugging Face directory with normal weights, removed at the end.
-class RandomModel {
- public:
-  explicit RandomModel(const Shape& s) {
-    std::string pattern = (fs::temp_directory_path() / "sol-bench-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) fail("no temporary directory can be made");
-    dir_ = pattern;
-    const Json config{{"model_type", "llama"},          {"hidden_size", s.width},
-                      {"intermediate_size", s.mlp},     {"num_hidden_layers", s.layers},
-                      {"num_attention_heads", s.heads}, {"num_key_value_heads", s.kv_heads},
-                      {"vocab_size", s.vocabulary},     {"max_position_embeddings", s.positions},
-                      {"rms_norm_eps", 1e-5},           {"rope_theta", 500000.0},
-                      {"hidden_act", "silu"},           {"tie_word_embeddings", true}};
-    write_file_atomically(dir_ / "config.json", config.dump());
-    const int kv = s.width / s.heads * s.kv_heads;
-    add("model.embed_tokens.weight", {s.vocabulary, s.width});
-    add("model.norm.weight", {s.width});
-    for (int layer = 0; layer < s.layers; ++layer) {
-      const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-      add(prefix + "input_layernorm.weight", {s.width});
-      add(prefix + "post_attention_layernorm.weight", {s.width});
-      add(prefix + "self_attn.q_proj.weight", {s.width, s.width});
-      add(prefix + "self_attn.k_proj.weight", {kv, s.width});
-      add(prefix + "self_attn.v_proj.weight", {kv, s.width});
-      add(prefix + "self_attn.o_proj.weight", {s.width, s.width});
-      add(prefix + "mlp.gate_proj.weight", {s.mlp, s.width});
-      add(prefix + "mlp.up_proj.weight", {s.mlp, s.width});
-      add(prefix + "mlp.down_proj.weight", {s.width, s.mlp});
-    }
-    std::vector<TensorToWrite> tensors;
-    for (const Values& v : values_) {
-      tensors.push_back({v.name, DType::f32, v.shape, std::as_bytes(std::span(v.values))});
-    }
-    write_safetensors(dir_ / "model.safetensors", tensors);
-    values_ = {};
-  }
-  ~RandomModel() {
-    std::error_code ignored;
-    fs::remove_all(dir_, ignored);
-  }
-  RandomModel(const RandomModel&) = delete;
-  RandomModel& operator=(const RandomModel&) = delete;
-  const fs::path& dir() const { return dir_; }
-
- private:
-  struct Values {
-    std::string name;
-    std::vector<int64_t> shape;
-    std::vector<float> values;
-  };
-
-  void add(const std::string& name, std::vector<int64_t> shape) {
-    int64_t count = 1;
-    for (int64_t n : shape) count *= n;
-    Values v{name, shape, std::vector<float>(static_cast<size_t>(count), 1.0f)};
-    if (shape.size() == 2) {
-      const double scale = 1.0 / std::sqrt(static_cast<double>(shape[1]));
-      parallel_for(shape[0], [&](int64_t row) {
-        Random random({.seed = values_.size(), .block = static_cast<uint64_t>(row)});
-        for (int64_t i = 0; i < shape[1]; ++i) {
-          v.values[static_cast<size_t>(row * shape[1] + i)] =
-              static_cast<float>(random.normal() * scale);
-        }
-      });
-    }
-    values_.push_back(std::move(v));
-  }
-
-  fs::path dir_;
-  std::vector<Values> values_;
-};
 
 TrainingConfig paper_full_configuration() {
   std::vector<double> keep;
@@ -142,20 +59,15 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 void run(int batches, const std::string& precision) {
-  const Shape s;
-  const RandomModel files(s);
+  const LlamaConfig& llama = find_shape("small-27m");
   ModelOptions options;
   if (precision == "f32") options.precision = Precision::f32;
   if (precision == "bf16") options.precision = Precision::bf16;
-  const auto model = load_model(files.dir(), options);
+  const auto model = make_random_model(llama, DType::f32, options);
   TrainingConfig config = paper_full_configuration();
   PolicyNetworkShape shape = config.policy;
-  shape.hidden_size = s.width;
+  shape.hidden_size = llama.hidden_size;
   shape.actions = config.space.size();
   TorchNetwork network(shape, initial_parameters(shape, 1));
   AdamW optimiser(network, config.optimiser);
@@ -164,7 +76,7 @@ void run(int batches, const std::string& precision) {
       "frozen model %.1f M parameters, %s; %d threads; peak memory before the first batch %.2f "
       "GiB\n",
       static_cast<double>(model->parameter_count()) / 1e6,
-      model->precision() == Precision::bf16 ? "bf16" : "f32", thread_count(), peak_gib());
+      std::string(to_string(model->precision())).c_str(), thread_count(), peak_gib());
   std::printf("%8s %10s %10s %10s %10s %10s %10s %10s\n", "batch", "prefill", "model", "policy",
               "update", "seconds", "CPU s", "peak GiB");
   std::fflush(stdout);
@@ -176,25 +88,26 @@ void run(int batches, const std::string& precision) {
       const uint64_t position = static_cast<uint64_t>(batch) * ids.size() + i;
       Random random({.seed = 1, .block = position});
       for (int t = 0; t < config.block_length(); ++t) {
-        ids[i].push_back(static_cast<int32_t>(random.below(static_cast<uint32_t>(s.vocabulary))));
+        ids[i].push_back(
+            static_cast<int32_t>(random.below(static_cast<uint32_t>(llama.vocab_size))));
       }
       inputs.push_back(
           {.ids = ids[i], .position = position, .budget = draw_budget(config, position)});
     }
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     const double cpu_start = cpu_seconds();
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape, network.parameters());
     const auto policy =
         make_learned_policy(config.space, snapshot, config.loss.temperature, config.seed);
     RolloutTimes times;
     std::vector<Schedule> schedules = roll_out(*model, *policy, config, inputs, &times);
-    const auto update_start = std::chrono::steady_clock::now();
+    const Stopwatch update_time;
     assign_advantages(schedules, config.schedules, config.advantage);
     assign_old_log_probs(network, schedules, config);
     update_policy(network, optimiser, schedules, config, batch, counters);
-    totals.push_back(seconds_since(start));
+    totals.push_back(stopwatch.seconds());
     std::printf("%8d %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f\n", batch + 1, times.prefill,
-                times.model, times.policy, seconds_since(update_start), totals.back(),
+                times.model, times.policy, update_time.seconds(), totals.back(),
                 cpu_seconds() - cpu_start, peak_gib());
     std::fflush(stdout);
   }

@@ -49,10 +49,10 @@ std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
   const uint64_t bytes = model.layer_weight_bytes(1.0f) + model.head_weight_bytes();
   const int count = flags.cached ? 1 : copies_to_exceed_cache(bytes);
   note(
-      "{}: {:.1f} M parameters, {}, {:.1f} MB of weights{}",
+      "{}: {:.1f} M parameters, {} products, {} weights of {:.1f} MB{}",
       flags.shape.empty() ? flags.model.model_dir().string() : flags.shape,
-      static_cast<double>(model.parameter_count()) / 1e6,
-      model.precision() == Precision::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6,
+      static_cast<double>(model.parameter_count()) / 1e6, to_string(model.precision()),
+      weights_name(model), static_cast<double>(bytes) / 1e6,
       count > 1 ? fmt::format("; {} copies take turns, so that they come from memory", count) : "");
   while (static_cast<int>(copies.size()) < count) copies.push_back(load(flags, true));
   return copies;

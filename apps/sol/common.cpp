@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <thread>
@@ -53,6 +54,13 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "multiplies it and AVX-512 is in use, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
+  command
+      .add_option(
+          "--weights", flags.weights,
+          "Weights held as: auto (as stored), int8, int4 (made while loading; `sol convert` "
+          "does it once)")
+      ->check(CLI::IsMember({"auto", "int8", "int4"}))
+      ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
   command.add_option("--seed", flags.seed, "Seed of every random draw")
@@ -80,7 +88,11 @@ void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
 ModelOptions model_options(const ModelFlags& flags) {
   static const std::map<std::string, Precision> precisions{
       {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};
+  static const std::map<std::string, WeightFormat> formats{{"auto", WeightFormat::automatic},
+                                                           {"int8", WeightFormat::int8},
+                                                           {"int4", WeightFormat::int4}};
   ModelOptions options;
+  options.weights = formats.at(flags.weights);
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
   return options;
@@ -99,6 +111,30 @@ std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
     fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
          dir.string(), tokenizer->vocab_size(), model.config().vocab_size);
   return tokenizer;
+}
+
+std::string file_name(const fs::path& path) {
+  const auto normal = path.lexically_normal();
+  return normal.filename().empty() ? normal.parent_path().filename().string()
+                                   : normal.filename().string();
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line, argument;
+  while (std::getline(file, argument, '\0')) {
+    const bool plain = !argument.empty() &&
+                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    if (plain) {
+      line += argument;
+      continue;
+    }
+    line += '\'';
+    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
 }
 
 void write_output(std::string_view text) {

@@ -37,6 +37,7 @@ struct ModelFlags {
   std::filesystem::path model;  // empty: the embedded one
   int threads = 0;              // 0: as many as the process may use
   std::string precision = "auto";
+  std::string weights = "auto";
   bool deterministic = false;
   uint64_t seed = 0;
 
@@ -45,8 +46,8 @@ struct ModelFlags {
 
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
-// -m/--model, --threads, --precision, --deterministic, --seed. `flags` must live as long as
-// `command`.
+// -m/--model, --threads, --precision, --weights, --deterministic, --seed. `flags` must live as long
+// as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 ModelOptions model_options(const ModelFlags& flags);
@@ -68,6 +69,11 @@ struct SequenceFlags {
   }
 };
 void add_sequence_flags(CLI::App& command, SequenceFlags& flags);
+
+// A file's or directory's own name, also where the path ends with a slash.
+std::string file_name(const std::filesystem::path& path);
+// The command line as typed, quoted where a shell would need it.
+std::string command_line();
 
 // Writes to standard output and flushes. Throws OutputClosed when nobody reads it any more, Error
 // when it cannot be written (a full disk).

@@ -8,6 +8,7 @@
 #include "evaluation/schedule_file.h"
 #include "evaluation/sweep.h"
 #include "evaluation_flags.h"
+#include "policy/action_json.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -21,15 +22,6 @@ struct EvalFlags {
   bool json = false;
   std::filesystem::path schedule_out, replay;
 };
-
-Json budget_json(const Budget& budget) {
-  return {{"kappa", budget.kappa}, {"rho", budget.rho}, {"eta", budget.eta}};
-}
-
-std::string budget_text(const Budget& budget) {
-  return fmt::format("keep {:.4f}  prune {:.4f}  bits {:.3f}", budget.kappa, budget.rho,
-                     16.0 * budget.eta);
-}
 
 // A record of its own protocol and blocks: the data must be cut as it was.
 EvaluationSetup set_up_replay(EvalFlags& flags, const ScheduleRecord& record) {
@@ -62,8 +54,8 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
   Json json = {{"policy", policy},
                {"perplexity", outcome.perplexity},
                {"nll_nats_per_token", nll / static_cast<double>(outcome.steps)},
-               {"requested", budget_json(outcome.asked)},
-               {"realised", budget_json(outcome.realised)},
+               {"requested", budget_to_json(outcome.asked)},
+               {"realised", budget_to_json(outcome.realised)},
                {"net_keep", outcome.net_keep},
                {"attended", outcome.attended},
                {"blocks", outcome.nll.size()},
@@ -180,8 +172,9 @@ void add_eval_command(CLI::App& app) {
                        "Play recorded schedules, on the blocks and with the protocol they name")
           ->type_name("FILE");
   // What the record decides.
-  for (const char* name : {"--policy", "--budget", "--keep", "--prune", "--bits", "--blocks",
-                           "--horizon", "--kappa-levels", "--rho-levels", "--bits-levels"})
+  for (const char* name :
+       {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon",
+        "--kappa-levels", "--rho-levels", "--bits-levels"})
     replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <fstream>
 #include <limits>
 #include <numeric>
 
@@ -38,12 +37,6 @@ std::optional<ActionSpace> flagged_space(const EvaluationFlags& flags) {
       flags.rho_levels.empty() ? std::vector<float>{1.0f}
                                : float_levels(flags.rho_levels, "--rho-levels"),
       flags.bits_levels.empty() ? std::vector<int>{16} : bits_levels(flags.bits_levels));
-}
-
-std::string file_name(const std::filesystem::path& path) {
-  const auto normal = path.lexically_normal();
-  return normal.filename().empty() ? normal.parent_path().filename().string()
-                                   : normal.filename().string();
 }
 
 }  // namespace
@@ -114,9 +107,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
     const ControllerSettings& settings = setup.controller->settings();
     setup.space = setup.controller->space();
     setup.protocol.horizon = settings.horizon;
-    setup.protocol.sequence.page_size = settings.page_size;
-    setup.protocol.sequence.sinks = settings.sinks;
-    setup.protocol.sequence.window = settings.window;
+    setup.protocol.sequence = settings.sequence;
   }
   if (flags.horizon) setup.protocol.horizon = *flags.horizon;
 
@@ -183,27 +174,13 @@ Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
   return space ? space->clamp_off_axes(budget) : budget;
 }
 
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string line, argument;
-  while (std::getline(file, argument, '\0')) {
-    const bool plain = !argument.empty() &&
-                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
-    if (!line.empty()) line += ' ';
-    if (plain) {
-      line += argument;
-      continue;
-    }
-    line += '\'';
-    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
+std::string budget_text(const Budget& budget) {
+  return fmt::format("keep {:.3f}  prune {:.3f}  bits {:.2f}", budget.kappa, budget.rho,
+                     16.0 * budget.eta);
 }
 
 void WorkProgress::update(int64_t done, int64_t total) {
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds = stopwatch_.seconds();
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
   const double left = share > 0 ? seconds / share * (1 - share) : -1;
   line_.update(fmt::format("{}  {:.0f} %  {} left", doing_, 100 * share, format_duration(left)));

@@ -56,9 +56,7 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
     plan.budget = flagged_budget(flags.budget, &*plan.controller, &plan.controller->space());
     plan.horizon = settings.horizon;
     // The features depend on sinks and window, and the policy was trained with these pages.
-    plan.sequence.page_size = settings.page_size;
-    plan.sequence.sinks = settings.sinks;
-    plan.sequence.window = settings.window;
+    plan.sequence = settings.sequence;
     const std::string outside = plan.controller->outside_trained_ranges(plan.budget);
     if (!outside.empty()) note("note: {}", outside);
   }
@@ -66,11 +64,6 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
   if (const int positions = model.config().max_position_embeddings; plan.horizon > positions)
     fail("--horizon {}: the model has only {} positions", plan.horizon, positions);
   return plan;
-}
-
-std::string describe(const Budget& budget) {
-  return fmt::format("keep {:.3f}  prune {:.3f}  bits {:.2f}", budget.kappa, budget.rho,
-                     16.0 * budget.eta);
 }
 
 void report(const GenerationResult& result, const Plan& plan) {
@@ -84,10 +77,10 @@ void report(const GenerationResult& result, const Plan& plan) {
   if (result.steps == 0) return;
   note("speed      {:.1f} tokens/s, {:.2f} GB/s", result.steps / result.total_seconds,
        static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
-  note("requested  {}", describe(plan.budget));
+  note("requested  {}", budget_text(plan.budget));
   if (result.effective_steps > 0)
-    note("realised   {}  ({} of {} steps count)", describe(result.realised), result.effective_steps,
-         result.steps);
+    note("realised   {}  ({} of {} steps count)", budget_text(result.realised),
+         result.effective_steps, result.steps);
   else
     note("realised   dense: the text is still too short for anything to be saved");
   note("attended   {:.1f} % of the cached keys", 100.0 * result.attended);

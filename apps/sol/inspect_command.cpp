@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -9,7 +10,8 @@
 #include "base/json.h"
 #include "commands.h"
 #include "common.h"
-#include "model/fingerprint.h"
+#include "engine/converted_weights.h"
+#include "kernels/compressed.h"
 #include "model/llama_weights.h"
 #include "sol/tokenizer.h"
 
@@ -25,7 +27,7 @@ struct Inspection {
   std::filesystem::path dir;
   LlamaConfig config;
   TensorStore store;
-  LlamaWeights weights;
+  std::optional<Conversion> conversion;
   int64_t parameters = 0, bytes = 0;
   std::map<std::string, int64_t> parameters_of_type;
   std::string tokenizer;  // empty: the directory has none
@@ -33,51 +35,79 @@ struct Inspection {
   std::vector<std::string> problems;  // what keeps it from being run, or from reading text
 };
 
+void count(Inspection& result, const TensorView& tensor, int64_t parameters,
+           const std::string& type) {
+  result.parameters += parameters;
+  result.bytes += static_cast<int64_t>(tensor.bytes.size());
+  result.parameters_of_type[type] += parameters;
+  if (tensor.type == DType::u8) return;  // codes and scales
+  if (const auto element = tensor.first_not_finite())
+    result.problems.push_back(
+        fmt::format("cannot run: tensor {}: element {} is infinite or not a number",
+                    tensor.describe(), *element));
+}
+
 // Every weight once: a tied head is the embedding.
-std::set<const TensorView*> distinct_weights(const LlamaWeights& weights) {
+void count_original(Inspection& result) {
+  const LlamaWeights weights = find_llama_weights(result.config, result.store);
   std::set<const TensorView*> all{weights.embedding, weights.final_norm, weights.head};
   for (const LlamaLayerWeights& layer : weights.layers)
     all.insert({layer.input_norm, layer.q, layer.k, layer.v, layer.o, layer.post_norm, layer.gate,
                 layer.up, layer.down});
-  return all;
+  for (const TensorView* tensor : all)
+    count(result, *tensor, tensor->count(), std::string(to_string(tensor->type)));
 }
 
-// What the other commands would refuse.
-std::vector<std::string> find_problems(const Inspection& model, const Tokenizer* tokenizer) {
-  std::vector<std::string> problems;
-  for (const TensorView* tensor : distinct_weights(model.weights))
-    if (const auto element = tensor->first_not_finite())
-      problems.push_back(
-          fmt::format("cannot run: tensor {}: element {} is infinite or not a number",
-                      tensor->describe(), *element));
+void count_converted(Inspection& result) {
+  const ConvertedWeights weights =
+      find_converted_weights(result.config, result.store, result.conversion->type);
+  std::map<const TensorView*, ConvertedMatrix> matrices;
+  const auto vector = [&](const TensorView* tensor) {
+    count(result, *tensor, tensor->count(), std::string(to_string(tensor->type)));
+  };
+  const auto add = [&](const ConvertedMatrix& matrix) { matrices.emplace(matrix.tensor, matrix); };
+  vector(weights.final_norm);
+  add(weights.embedding);
+  add(weights.head);
+  for (const ConvertedLayer& layer : weights.layers) {
+    vector(layer.input_norm);
+    vector(layer.post_norm);
+    for (const ConvertedMatrix& matrix :
+         {layer.q, layer.k, layer.v, layer.o, layer.gate_up, layer.down})
+      add(matrix);
+  }
+  for (const auto& [tensor, matrix] : matrices)
+    count(result, *tensor, int64_t{matrix.in} * matrix.out,
+          kernels::is_compressed(matrix.type) ? std::string(to_string(matrix.type))
+                                              : std::string(to_string(tensor->type)));
+}
+
+// What the other commands would refuse, beside the weights themselves.
+void add_problems(Inspection& model, const Tokenizer* tokenizer) {
   if (!tokenizer)
-    problems.push_back("cannot read or write text: there is no tokenizer.json");
+    model.problems.push_back("cannot read or write text: there is no tokenizer.json");
   else if (tokenizer->vocab_size() > model.config.vocab_size)
-    problems.push_back(fmt::format("cannot run: the tokenizer has {} tokens, the model only {}",
-                                   tokenizer->vocab_size(), model.config.vocab_size));
-  return problems;
+    model.problems.push_back(
+        fmt::format("cannot run: the tokenizer has {} tokens, the model only {}",
+                    tokenizer->vocab_size(), model.config.vocab_size));
 }
 
 Inspection inspect(const std::filesystem::path& dir) {
   Inspection result{.dir = dir,
                     .config = load_config(dir),
                     .store = TensorStore::open_directory(dir),
-                    .weights = {},
+                    .conversion = {},
                     .parameters_of_type = {},
                     .tokenizer = {},
                     .fingerprint = {},
                     .problems = {}};
-  result.weights = find_llama_weights(result.config, result.store);
-  for (const TensorView* tensor : distinct_weights(result.weights)) {
-    result.parameters += tensor->count();
-    result.bytes += static_cast<int64_t>(tensor->bytes.size());
-    result.parameters_of_type[std::string(to_string(tensor->type))] += tensor->count();
-  }
+  result.conversion = conversion_of(result.config, result.store);
+  result.conversion ? count_converted(result) : count_original(result);
   std::shared_ptr<const Tokenizer> tokenizer;
   if (path_exists(dir / "tokenizer.json")) tokenizer = Tokenizer::load(dir);
   if (tokenizer) result.tokenizer = tokenizer->describe();
-  result.fingerprint = model_fingerprint(result.config, result.store);
-  result.problems = find_problems(result, tokenizer.get());
+  result.fingerprint = fingerprint_of(result.config, result.store);
+  add_problems(result, tokenizer.get());
   return result;
 }
 
@@ -153,11 +183,15 @@ void print_table(const Inspection& model) {
   row("rotary", rotary);
   row("head", config.tie_word_embeddings ? "tied to the embedding" : "its own");
   row("dtype", dtype_text(model));
+  if (model.conversion)
+    row("converted", fmt::format("to {} weights, from {}", to_string(model.conversion->type),
+                                 to_string(model.conversion->source_type)));
   row("parameters", thousands(model.parameters));
   row("bytes", fmt::format("{} in {} file{}", thousands(model.bytes), model.store.files().size(),
                            model.store.files().size() == 1 ? "" : "s"));
   row("tokenizer", model.tokenizer.empty() ? "none in this directory" : model.tokenizer);
-  row("fingerprint", model.fingerprint);
+  row("fingerprint",
+      model.fingerprint + (model.conversion ? " (of the original, whose controllers fit)" : ""));
   for (const std::string& problem : model.problems) row("problem", problem);
   print("\n{}", tensor_table(model.store));
 }
@@ -190,6 +224,8 @@ void print_json(const Inspection& model) {
             {"parameters", model.parameters},
             {"bytes", model.bytes},
             {"parameters_by_dtype", model.parameters_of_type},
+            {"weights", model.conversion ? Json(std::string(to_string(model.conversion->type)))
+                                         : Json(nullptr)},
             {"tokenizer", model.tokenizer.empty() ? Json(nullptr) : Json(model.tokenizer)},
             {"fingerprint", model.fingerprint},
             {"problems", model.problems}};

@@ -53,6 +53,8 @@ std::string describe(const CollectionMetrics& m) {
 void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
   flags.options.deterministic = flags.model.deterministic;
+  flags.options.model_name = file_name(flags.model.model_dir());
+  flags.options.command = command_line();
   const TrainingConfig config = read_config(flags);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   require_trainable(model->config(), config, flags.options);  // before minutes of tokenising

@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sol/action.h"
@@ -19,6 +20,13 @@ namespace sol {
 // Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
 // softmax, page scores, quantiser and logits are always float32.
 enum class Precision { automatic, f32, bf16 };
+std::string_view to_string(Precision precision);  // as on the command line
+
+// What the weight matrices are held as. automatic: as stored, in the precision's type. int8, int4:
+// codes and scales, made while loading unless the directory holds them already (`sol convert`);
+// products then use the weights that the codes stand for. int4 keeps embedding and head at 8 bits.
+// Norms are always float32.
+enum class WeightFormat { automatic, int8, int4 };
 
 struct ModelOptions {
   Precision precision =
@@ -26,6 +34,7 @@ struct ModelOptions {
                                // instruction set in use is avx512 (base/cpu.h), else f32
   bool deterministic = false;  // own products in one order of summation: bit-identical results for
                                // every batch size and thread count
+  WeightFormat weights = WeightFormat::automatic;
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via
@@ -95,6 +104,8 @@ class FrozenModel {
   virtual const std::string& fingerprint() const = 0;  // hexadecimal; see model/fingerprint.h
   virtual Precision precision() const = 0;             // never automatic
   virtual uint64_t parameter_count() const = 0;
+  // automatic: as the precision says.
+  virtual WeightFormat weight_format() const { return WeightFormat::automatic; }
 
   // An empty sequence. Throws Error for options that make no sense (page size < 1, ...).
   virtual std::unique_ptr<Sequence> create(const SequenceOptions& options) = 0;
@@ -120,9 +131,12 @@ class FrozenModel {
   virtual void embedding(int32_t token, std::span<float> out) const = 0;
 };
 
-// Loads a Hugging Face directory for execution on the CPU. Throws Error for anything wrong with
-// the files (see model/safetensors.h, config.h), a tensor missing or misshapen, NaN or infinity
-// in the weights.
+// What a model's matrices are held as, for results: "f32", "bf16", "int8" or "int4".
+std::string_view weights_name(const FrozenModel& model);
+
+// Loads a Hugging Face directory, or one that `sol convert` wrote, for execution on the CPU. Throws
+// Error for anything wrong with the files (see model/safetensors.h, config.h), a tensor missing or
+// misshapen, NaN or infinity in the weights.
 std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,
                                         const ModelOptions& options = {});
 

@@ -55,10 +55,9 @@ std::string ceilings_text(const Ceilings& ceilings) {
 }
 
 std::string bench_header() {
-  return fmt::format(
-      "{:<8}{:>4}{:>6}{:>8}  {:<16}{:>9}{:>10}{:>9}{:>7}{:>9}{:>8}{:>8}{:>8}  {}\n", "", "thr",
-      "batch", "context", "action", "tokens/s", "ms", "rate", "ceil", "MB", "bytes", "time", "spread",
-      "proj / scores / attn / mlp / head / policy");
+  return fmt::format("{:<8}{:>4}{:>6}{:>8}  {:<16}{:>9}{:>10}{:>9}{:>7}{:>9}{:>8}{:>8}{:>8}  {}\n",
+                     "", "thr", "batch", "context", "action", "tokens/s", "ms", "rate", "ceil",
+                     "MB", "bytes", "time", "spread", "proj / scores / attn / mlp / head / policy");
 }
 
 std::string bench_line(const BenchRow& row, const Ceilings& ceilings, Precision precision) {
@@ -92,14 +91,13 @@ std::string bench_csv(std::span<const BenchRow> rows, const Ceilings& ceilings,
   for (const BenchRow& row : rows) {
     const bool prefill = row.kind == BenchKind::prefill;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-        name_of(row.kind), row.threads, row.batch, row.context, row.tokens, to_string(row.action),
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", name_of(row.kind),
+        row.threads, row.batch, row.context, row.tokens, to_string(row.action),
         row.from_cache ? 1 : 0, row.tokens_per_second(), row.median(), row.spread(), row.bytes,
         row.dense_bytes, prefill ? 0.0 : row.bytes / row.median(),
-        prefill ? row.operations / row.median() : 0.0,
-        share_of_ceiling(row, ceilings, precision), row.bytes / row.dense_bytes, row.time_to_dense,
-        row.stages.projections, row.stages.page_scoring, row.stages.attention, row.stages.mlp,
-        row.stages.head, row.policy);
+        prefill ? row.operations / row.median() : 0.0, share_of_ceiling(row, ceilings, precision),
+        row.bytes / row.dense_bytes, row.time_to_dense, row.stages.projections,
+        row.stages.page_scoring, row.stages.attention, row.stages.mlp, row.stages.head, row.policy);
   }
   return text;
 }

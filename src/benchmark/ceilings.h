@@ -20,9 +20,9 @@ struct MatrixRate {
 // Size of the last-level cache in bytes, 0 where the system does not say.
 uint64_t last_level_cache_bytes();
 
-// Sustained reads from memory with 1..max_threads threads, on a working set of four last-level caches
-// (at least 1 GiB, at most half of the free memory). Throws Error when that much memory is not
-// there.
+// Sustained reads from memory with 1..max_threads threads, on a working set of four last-level
+// caches (at least 1 GiB, at most half of the free memory). Throws Error when that much memory is
+// not there.
 std::vector<ReadRate> measure_read_rates(int max_threads);
 
 // Products [rows, 4096] x [4096, 4096] through oneDNN on all threads, in the layout that it likes

@@ -19,9 +19,9 @@ std::span<const NamedShape> named_shapes();
 // Throws Error listing the names for one that is unknown.
 const LlamaConfig& find_shape(std::string_view name);
 
-// A model of that shape, its weights stored as `stored` (bf16 or f32): normal, with variance 1 / in.
-// Whatever the engine uses in place has memory of its own; the sources of what it rearranges share
-// theirs, so that a model of 8 B parameters needs its own size in memory, not twice.
+// A model of that shape, its weights stored as `stored` (bf16 or f32): normal, with variance 1 /
+// in. Whatever the engine uses in place has memory of its own; the sources of what it rearranges
+// share theirs, so that a model of 8 B parameters needs its own size in memory, not twice.
 std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
                                             const ModelOptions& options);
 

@@ -9,7 +9,6 @@
 #include "base/threads.h"
 #include "engine/attention.h"
 #include "kernels/select.h"
-#include "model/fingerprint.h"
 
 namespace sol {
 
@@ -29,9 +28,11 @@ size_t area(int rows, int64_t width) {
 CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& options)
     : config_(std::move(config)),
       mode_(options.deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library) {
-  precision_ = resolve_precision(options.precision, find_llama_weights(config_, store));
-  fingerprint_ = model_fingerprint(config_, store);
-  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_);
+  precision_ = resolve_precision(options.precision, stored_type(config_, store));
+  if (!options.deterministic && precision_ == Precision::f32)
+    mode_ = kernels::MatmulMode::library_f32;
+  fingerprint_ = fingerprint_of(config_, store);
+  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options.weights);
   inverse_frequencies_ = rotary_inverse_frequencies(config_);
 }
 
@@ -396,10 +397,8 @@ void CpuModel::truncate(Sequence& sequence, int length) {
 
 void CpuModel::embedding(int32_t token, std::span<float> out) const {
   check_token(token);
-  const WeightView& w = weights_->embedding;
-  const std::byte* row = static_cast<const std::byte*>(w.data) +
-                         static_cast<int64_t>(token) * w.stride * kernels::size_of(w.type);
-  kernels::kernels().load(row, w.type, config_.hidden_size, out.data());
+  kernels::kernels().widen_row(weights_->embedding, token, 0, config_.hidden_size,
+                               kernels::ElementType::f32, out.data());
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ class CpuModel final : public FrozenModel {
   const std::string& fingerprint() const override { return fingerprint_; }
   Precision precision() const override { return precision_; }
   uint64_t parameter_count() const override { return weights_->parameters; }
+  WeightFormat weight_format() const override { return weights_->format; }
 
   std::unique_ptr<Sequence> create(const SequenceOptions& options) override;
   void extend(std::span<ExtendItem> items, std::stop_token stop) override;

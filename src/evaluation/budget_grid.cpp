@@ -88,8 +88,7 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis) {
 }
 
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
-                                     const BudgetRange& kappa, const BudgetRange& rho,
-                                     const BudgetRange& eta) {
+                                     const BudgetRanges& ranges) {
   AxisValues kappas, rhos, bits;
   if (request.kind == GridRequest::Kind::paper) {
     kappas = steps(0.15, 0.1, 9);
@@ -100,9 +99,9 @@ std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpa
     for (const Axis axis : all_axes) axes += space.on(axis) ? 1 : 0;
     const int cells =
         axes == 0 ? 1 : static_cast<int>(std::ceil(std::pow(automatic_points, 1.0 / axes) - 1e-9));
-    kappas = centres(kappa, cells, 1);
-    rhos = centres(rho, cells, 1);
-    bits = centres(eta, cells, 16);
+    kappas = centres(ranges.kappa, cells, 1);
+    rhos = centres(ranges.rho, cells, 1);
+    bits = centres(ranges.eta, cells, 16);
   }
   const Budget only = space.clamp_off_axes(Budget{});
   set_axis(kappas, request.kappa, only.kappa, space.on(Axis::kappa), "keep");

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "policy/action_json.h"
+#include "policy/policies.h"
 
 namespace sol {
 
@@ -31,45 +32,6 @@ std::vector<T> read_numbers(const Json& object, const char* field, const std::st
   }
   return values;
 }
-
-class RecordedPolicy final : public Policy {
- public:
-  explicit RecordedPolicy(const ScheduleRecord& record) : space_(record.space) {
-    for (const RecordedBlock& block : record.blocks)
-      schedules_[static_cast<uint64_t>(block.block)] = block.actions;
-  }
-
-  std::string name() const override { return "replay"; }
-  const ActionSpace& space() const override { return space_; }
-
-  std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
-                                     const EpisodeId& id) const override {
-    const auto found = schedules_.find(id.sequence);
-    if (found == schedules_.end())
-      fail("replay: no schedule was recorded for block {}", id.sequence);
-    if (found->second.size() < static_cast<size_t>(horizon))
-      fail("replay: block {} has a schedule of {} steps, but {} are needed", id.sequence,
-           found->second.size(), horizon);
-    auto state = std::make_unique<State>();
-    state->actions = &found->second;
-    return state;
-  }
-
-  void next(std::span<PolicyStep> steps) const override {
-    for (PolicyStep& step : steps) {
-      const auto& state = static_cast<const State&>(*step.state);
-      step.action = (*state.actions)[static_cast<size_t>(step.observation->step) - 1];
-      step.log_prob = 0.0f;
-    }
-  }
-
- private:
-  struct State : PolicyState {
-    const std::vector<int>* actions = nullptr;
-  };
-  ActionSpace space_;
-  std::map<uint64_t, std::vector<int>> schedules_;
-};
 
 RecordedBlock read_block(const Json& object, const ScheduleRecord& record,
                          const std::string& where) {
@@ -121,23 +83,21 @@ void write_schedules(const std::filesystem::path& path, const ScheduleRecord& re
                       {"tokens", block.tokens},
                       {"actions", block.actions},
                       {"log_probs", block.log_probs}});
-  const Json json = {
-      {"format", format_name},
-      {"format_version", ScheduleRecord::format_version},
-      {"policy", record.policy},
-      {"budget",
-       {{"kappa", record.budget.kappa}, {"rho", record.budget.rho}, {"eta", record.budget.eta}}},
-      {"model_fingerprint", record.model_fingerprint},
-      {"kappa_levels", record.space.kappa()},
-      {"rho_levels", record.space.rho()},
-      {"bits_levels", record.space.bits()},
-      {"context", record.context},
-      {"horizon", record.horizon},
-      {"page_size", record.sequence.page_size},
-      {"sinks", record.sequence.sinks},
-      {"window", record.sequence.window},
-      {"force_sinks", record.sequence.force_sinks},
-      {"blocks", blocks}};
+  const Json json = {{"format", format_name},
+                     {"format_version", ScheduleRecord::format_version},
+                     {"policy", record.policy},
+                     {"budget", budget_to_json(record.budget)},
+                     {"model_fingerprint", record.model_fingerprint},
+                     {"kappa_levels", record.space.kappa()},
+                     {"rho_levels", record.space.rho()},
+                     {"bits_levels", record.space.bits()},
+                     {"context", record.context},
+                     {"horizon", record.horizon},
+                     {"page_size", record.sequence.page_size},
+                     {"sinks", record.sequence.sinks},
+                     {"window", record.sequence.window},
+                     {"force_sinks", record.sequence.force_sinks},
+                     {"blocks", blocks}};
   write_file_atomically(path, to_text(json) + "\n");
 }
 
@@ -165,8 +125,7 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
   const auto budget = json.find("budget");
   if (budget == json.end() || !budget->is_object())
     fail("{}: field \"budget\" is missing or no object", where);
-  record.budget = {json_get<float>(*budget, "kappa", where), json_get<float>(*budget, "rho", where),
-                   json_get<float>(*budget, "eta", where)};
+  record.budget = budget_from_json(*budget, where);
   check_budget(record.budget);
   const auto count = [&](const char* field, int low) {
     constexpr int high = 1 << 24;  // no sum of settings overflows
@@ -193,7 +152,10 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<Policy> make_recorded_policy(const ScheduleRecord& record) {
-  return std::make_unique<RecordedPolicy>(record);
+  RecordedSchedules schedules;
+  for (const RecordedBlock& block : record.blocks)
+    schedules[{static_cast<uint64_t>(block.block), 0}] = block.actions;
+  return make_replay_policy(record.space, std::move(schedules));
 }
 
 void require_same_source(const ScheduleRecord& record, const FrozenModel& model,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "kernels/kernels.h"
 
@@ -48,6 +49,10 @@ const T* cached_token(const CacheView& cache, int token, const T*) {
   return reinterpret_cast<const T*>(block) +
          static_cast<int64_t>(token % cache.block_tokens) * cache.dim;
 }
+
+// The weights of one row of a matrix, whatever they are stored as (reference_compressed.cpp).
+std::vector<float> stored_row(const WeightView& w, int64_t row);
+void compress_row(const float* x, int n, WeightType type, std::byte* row);
 
 extern const Kernels table;
 

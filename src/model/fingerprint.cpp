@@ -14,21 +14,6 @@ namespace {
 constexpr size_t sample_count = 16;
 constexpr size_t sample_bytes = 4096;  // a page of memory: reading less costs the same
 
-// Exactly what decides the numbers that come out; names, limits and token ids do not.
-std::string arithmetic_fields(const LlamaConfig& config) {
-  std::string text = fmt::format(
-      "llama hidden={} intermediate={} layers={} heads={} kv_heads={} head_dim={} vocab={} eps={} "
-      "theta={} tied={}",
-      config.hidden_size, config.intermediate_size, config.num_layers, config.num_heads,
-      config.num_kv_heads, config.head_dim, config.vocab_size, config.rms_norm_eps,
-      config.rope_theta, config.tie_word_embeddings);
-  if (config.rope_scaling)
-    text += fmt::format(" llama3={},{},{},{}", config.rope_scaling->factor,
-                        config.rope_scaling->low_freq_factor, config.rope_scaling->high_freq_factor,
-                        config.rope_scaling->original_max_position_embeddings);
-  return text + "\n";
-}
-
 void add_tensor(Hash128& hash, const std::string& name, const TensorView& tensor) {
   hash.add(fmt::format("{} {} [{}]\n", name, to_string(tensor.type), fmt::join(tensor.shape, ",")));
   const std::span<const std::byte> bytes = tensor.bytes;
@@ -45,6 +30,20 @@ void add_tensor(Hash128& hash, const std::string& name, const TensorView& tensor
 }
 
 }  // namespace
+
+std::string arithmetic_fields(const LlamaConfig& config) {
+  std::string text = fmt::format(
+      "llama hidden={} intermediate={} layers={} heads={} kv_heads={} head_dim={} vocab={} eps={} "
+      "theta={} tied={}",
+      config.hidden_size, config.intermediate_size, config.num_layers, config.num_heads,
+      config.num_kv_heads, config.head_dim, config.vocab_size, config.rms_norm_eps,
+      config.rope_theta, config.tie_word_embeddings);
+  if (config.rope_scaling)
+    text += fmt::format(" llama3={},{},{},{}", config.rope_scaling->factor,
+                        config.rope_scaling->low_freq_factor, config.rope_scaling->high_freq_factor,
+                        config.rope_scaling->original_max_position_embeddings);
+  return text;
+}
 
 std::string model_fingerprint(const LlamaConfig& config, const TensorStore& store) {
   const LlamaWeights weights = find_llama_weights(config, store);
@@ -63,7 +62,7 @@ std::string model_fingerprint(const LlamaConfig& config, const TensorStore& stor
   }
   std::ranges::sort(tensors);
   Hash128 hash;
-  hash.add(arithmetic_fields(config));
+  hash.add(arithmetic_fields(config) + "\n");
   for (const auto& [name, tensor] : tensors) add_tensor(hash, name, *tensor);
   return hash.hexadecimal();
 }

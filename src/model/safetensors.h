@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -80,5 +81,18 @@ struct TensorToWrite {
 // disagrees with the shape; nothing is left behind then.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+// A tensor whose bytes are made when it is its turn, so that a large file never lies in memory as a
+// whole. `make` fills all of the bytes it is given.
+struct TensorToMake {
+  std::string name;
+  DType type;
+  std::vector<int64_t> shape;
+  std::function<void(std::span<std::byte>)> make;
+};
+
+// As write_safetensors. What `make` throws leaves nothing behind either.
+void make_safetensors(const std::filesystem::path& path, std::span<const TensorToMake> tensors,
+                      const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace sol

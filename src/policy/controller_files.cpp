@@ -1,11 +1,13 @@
 // Controllers on disk (docs/formats.md, "Controller").
+#include <optional>
+
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "model/safetensors.h"
-#include "policy/action_space_json.h"
+#include "policy/action_json.h"
 #include "policy/network.h"
 #include "sol/controller.h"
 
@@ -24,9 +26,12 @@ std::string weights_name(const std::string& checksum) {
 }
 
 bool is_weights_name(const std::string& name) {
-  return name == "controller.safetensors" ||  // of format version 1
-         (name.size() == weights_name(std::string(32, '0')).size() &&
-          name.starts_with("controller-") && name.ends_with(".safetensors"));
+  constexpr std::string_view before = "controller-", after = ".safetensors";
+  constexpr size_t digits = 16;
+  if (name == "controller.safetensors") return true;  // of format version 1
+  return name.size() == before.size() + digits + after.size() && name.starts_with(before) &&
+         name.ends_with(after) &&
+         name.find_first_not_of("0123456789abcdef", before.size()) == before.size() + digits;
 }
 
 Json network_to_json(const PolicyNetworkShape& shape) {
@@ -63,12 +68,12 @@ BudgetRange range_from_json(const Json& ranges, const char* axis, const std::str
 
 Json frontier_to_json(const std::vector<FrontierPoint>& frontier) {
   Json list = Json::array();
-  for (const FrontierPoint& point : frontier)
-    list.push_back({{"net_keep", point.net_keep},
-                    {"kappa", shortest_decimal(point.budget.kappa)},
-                    {"rho", shortest_decimal(point.budget.rho)},
-                    {"eta", shortest_decimal(point.budget.eta)},
-                    {"perplexity", point.perplexity}});
+  for (const FrontierPoint& point : frontier) {
+    Json entry{{"net_keep", point.net_keep}};
+    entry.update(budget_to_json(point.budget));
+    entry["perplexity"] = point.perplexity;
+    list.push_back(std::move(entry));
+  }
   return list;
 }
 
@@ -77,11 +82,8 @@ std::vector<FrontierPoint> frontier_from_json(const Json& list, const std::strin
   for (const Json& entry : list) {
     const std::string point = fmt::format("{}: frontier point {}", where, frontier.size());
     if (!entry.is_object()) fail("{}: must be an object", point);
-    frontier.push_back(
-        {json_get<double>(entry, "net_keep", point),
-         {json_get<float>(entry, "kappa", point), json_get<float>(entry, "rho", point),
-          json_get<float>(entry, "eta", point)},
-         json_get<double>(entry, "perplexity", point)});
+    frontier.push_back({json_get<double>(entry, "net_keep", point), budget_from_json(entry, point),
+                        json_get<double>(entry, "perplexity", point)});
   }
   return frontier;
 }
@@ -102,30 +104,30 @@ Json to_json(const Controller& controller, const std::string& weights_checksum) 
           {"weights", weights_name(weights_checksum)},
           {"weights_checksum", weights_checksum},
           {"horizon", settings.horizon},
-          {"page_size", settings.page_size},
-          {"sinks", settings.sinks},
-          {"window", settings.window},
+          {"page_size", settings.sequence.page_size},
+          {"sinks", settings.sequence.sinks},
+          {"window", settings.sequence.window},
           {"action_space", action_space_to_json(controller.space())},
           {"network", network_to_json(controller.network().shape())},
           {"budget_ranges",
-           {{"kappa", range_to_json(settings.kappa)},
-            {"rho", range_to_json(settings.rho)},
-            {"eta", range_to_json(settings.eta)}}},
+           {{"kappa", range_to_json(settings.ranges.kappa)},
+            {"rho", range_to_json(settings.ranges.rho)},
+            {"eta", range_to_json(settings.ranges.eta)}}},
           {"frontier", frontier_to_json(settings.frontier)},
-          {"training", parse_json(settings.training_json, "the controller's training record")}};
+          {"training", parse_json(settings.training_json, "training record")}};
 }
 
 ControllerSettings settings_from_json(const Json& json, const std::string& where) {
   ControllerSettings settings;
   settings.horizon = json_get<int>(json, "horizon", where);
-  settings.page_size = json_get<int>(json, "page_size", where);
-  settings.sinks = json_get<int>(json, "sinks", where);
-  settings.window = json_get<int>(json, "window", where);
+  settings.sequence.page_size = json_get<int>(json, "page_size", where);
+  settings.sequence.sinks = json_get<int>(json, "sinks", where);
+  settings.sequence.window = json_get<int>(json, "window", where);
   settings.model_fingerprint = json_get<std::string>(json, "model_fingerprint", where);
   const Json& ranges = nested(json, "budget_ranges", true, where);
-  settings.kappa = range_from_json(ranges, "kappa", where);
-  settings.rho = range_from_json(ranges, "rho", where);
-  settings.eta = range_from_json(ranges, "eta", where);
+  settings.ranges.kappa = range_from_json(ranges, "kappa", where);
+  settings.ranges.rho = range_from_json(ranges, "rho", where);
+  settings.ranges.eta = range_from_json(ranges, "eta", where);
   settings.frontier = frontier_from_json(nested(json, "frontier", false, where), where);
   if (const auto training = json.find("training"); training != json.end())
     settings.training_json = training->dump();
@@ -174,24 +176,27 @@ void remove_other_weights(const fs::path& dir, const std::string& kept) {
 }  // namespace
 
 void Controller::save(const fs::path& dir) const {
-  // The settings may have been changed since construction: never write what load() would reject.
-  const Controller checked(space_, settings_, network_);
   const std::string weights_checksum = parameters_checksum(network_->parameters());
   const std::string text = to_json(*this, weights_checksum).dump(2) + "\n";
   const fs::path weights = dir / weights_name(weights_checksum);
   std::error_code ignored;
   const bool dir_existed = fs::exists(dir, ignored);
   bool weights_existed = false;
+  std::optional<AtomicFile> settings;
   try {
     ensure_writable_directory(dir);
     weights_existed = fs::exists(weights, ignored);
+    settings.emplace(dir / settings_name);
+    settings->write(text);
     write_weights(weights, network_->parameters());
-    write_file_atomically(dir / settings_name, text);
+    settings->flush();
   } catch (...) {
+    settings.reset();
     if (!weights_existed) fs::remove(weights, ignored);
     if (!dir_existed) fs::remove(dir, ignored);  // only if empty
     throw;
   }
+  settings->commit();
   remove_other_weights(dir, weights.filename().string());
 }
 

@@ -71,7 +71,7 @@ class Generation {
   GenerationResult& result() { return result_; }
 
  private:
-  void begin_episode();
+  EpisodeId episode_id() const;
   void refresh(std::stop_token stop);
   void run_dense(std::span<const int32_t> tokens, std::stop_token stop);
 
@@ -79,8 +79,8 @@ class Generation {
   GenerationOptions options_;
   Sampler sampler_;
   std::vector<int32_t> tokens_;  // prompt and generated; all but the last are or will be cached
-  Controlled controlled_;
   uint64_t episode_index_ = 0;
+  Controlled controlled_;
   std::vector<float> logits_;
   StepCost cost_;
   bool compressed_ = false;        // some step since the last refresh was not dense

@@ -33,7 +33,6 @@ class AdamW {
 
   int64_t steps() const { return steps_; }
   double learning_rate() const;  // of the next step
-  const AdamWOptions& options() const { return options_; }
 
   // Moments by parameter name, for checkpoints.
   struct Moments {

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/yaml.h"
 #include "model/utf8.h"
-#include "policy/action_space_json.h"
+#include "policy/action_json.h"
 
 namespace sol {
 namespace {
@@ -175,7 +175,8 @@ void read_into(YamlMap& root, TrainingConfig& c) {
 // A value out of range; `field` as in the file, for the one who knows its line.
 class FieldError : public Error {
  public:
-  FieldError(const std::string& name, const std::string& message) : Error(message), field(name) {}
+  FieldError(std::string name, const std::string& message)
+      : Error(message), field(std::move(name)) {}
   std::string field;
 };
 

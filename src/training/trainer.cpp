@@ -1,18 +1,14 @@
 #include "training/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "base/build_info.h"
-#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/file_io.h"
-#include "base/threads.h"
+#include "base/hash.h"
+#include "base/stopwatch.h"
+#include "engine/run_info.h"
 #include "policy/axis.h"
 #include "policy/policies.h"
 #include "training/checkpoint.h"
@@ -26,21 +22,12 @@ namespace sol {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // Tells data sets apart without reading gigabytes: a hash over up to 4096 blocks spread over all.
 std::string data_identity(const BlockDataset& data) {
-  XXH64_hash_t hash = 0;
+  Hash128 hash;
   const int64_t count = std::min<int64_t>(data.size(), 4096);
-  for (int64_t i = 0; i < count; ++i) {
-    const std::span<const int32_t> block = data.block(i * data.size() / count);
-    hash = XXH3_64bits_withSeed(block.data(), block.size_bytes(), hash);
-  }
-  return fmt::format("{:016x}", hash);
+  for (int64_t i = 0; i < count; ++i) hash.add(std::as_bytes(data.block(i * data.size() / count)));
+  return hash.hexadecimal();
 }
 
 // What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
@@ -52,10 +39,13 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   // With a decaying learning rate the length belongs to the run: prolonged, it would be another
   // one.
   if (!config.optimiser.final_learning_rate) settings["optimisation"].erase("updates");
-  return {{"config", settings},
-          {"model_fingerprint", model.fingerprint()},
-          {"precision", model.precision() == Precision::bf16 ? "bf16" : "f32"},
-          {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  Json identity{{"config", settings},
+                {"model_fingerprint", model.fingerprint()},
+                {"precision", to_string(model.precision())},
+                {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  if (model.weight_format() != WeightFormat::automatic)
+    identity["weights"] = std::string(weights_name(model));
+  return identity;
 }
 
 PolicyNetworkShape network_shape(const FrozenModel& model, const TrainingConfig& config) {
@@ -152,7 +142,7 @@ class Trainer {
     if (counters_.updates >= config_.updates) return true;
     // However short the time, a run without any collection would be none.
     if (collections_ == collections_before_) return false;
-    return options_.minutes > 0 && seconds_since(start_) >= options_.minutes * 60;
+    return options_.minutes > 0 && since_start_.seconds() >= options_.minutes * 60;
   }
 
   // Whether a finished run was resumed whose controller is there: saving it again would drop what
@@ -168,7 +158,7 @@ class Trainer {
   }
 
   void begin() {
-    start_ = last_checkpoint_ = Clock::now();
+    since_start_ = since_checkpoint_ = {};
     const bool have_checkpoint = path_exists(checkpoint_path());
     if (options_.resume && have_checkpoint) {
       restore(load_checkpoint(checkpoint_path(), identity_));
@@ -213,7 +203,7 @@ class Trainer {
     state.position = position_;
     state.minibatches = counters_.minibatches;
     state.updates = counters_.updates;
-    state.seconds = earlier_seconds_ + seconds_since(start_);
+    state.seconds = earlier_seconds_ + since_start_.seconds();
     state.metrics = metrics_;
     state.parameters = network_.parameters();
     for (const std::string& name : network_.names()) {
@@ -226,38 +216,30 @@ class Trainer {
     controller().save(options_.out / "checkpoint" / "controller");
     checkpointed_collections_ = collections_;
     checkpointed_updates_ = counters_.updates;
-    last_checkpoint_ = Clock::now();
+    since_checkpoint_ = {};
   }
 
   bool checkpoint_due() const {
     return counters_.updates - checkpointed_updates_ >= config_.checkpoint_updates ||
-           seconds_since(last_checkpoint_) >= config_.checkpoint_minutes * 60;
+           since_checkpoint_.seconds() >= config_.checkpoint_minutes * 60;
   }
 
   Controller controller() {
     ControllerSettings settings;
     settings.horizon = config_.horizon;
-    settings.page_size = config_.sequence.page_size;
-    settings.sinks = config_.sequence.sinks;
-    settings.window = config_.sequence.window;
-    settings.kappa = config_.kappa.range;
-    settings.rho = config_.rho.range;
-    settings.eta = config_.eta.range;
+    settings.sequence = config_.sequence;
+    settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.model_fingerprint = model_.fingerprint();
-    settings.training_json =
-        to_text(Json{{"config", config_.to_json()},
-                     {"updates", counters_.updates},
-                     {"collections", collections_},
-                     {"inputs", position_},
-                     {"blocks", data_.size()},
-                     {"seconds", earlier_seconds_ + seconds_since(start_)},
-                     {"last_collection", to_json(metrics_)},
-                     {"version", build_version()},
-                     {"commit", build_commit()},
-                     {"isa", std::string(to_string(current_isa()))},
-                     {"cpu", cpu_description()},
-                     {"threads", thread_count()},
-                     {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}});
+    const Json training{{"config", config_.to_json()},
+                        {"updates", counters_.updates},
+                        {"collections", collections_},
+                        {"inputs", position_},
+                        {"blocks", data_.size()},
+                        {"seconds", earlier_seconds_ + since_start_.seconds()},
+                        {"last_collection", to_json(metrics_)},
+                        {"run", to_json(describe_run(model_, options_.model_name, config_.seed,
+                                                     options_.command))}};
+    settings.training_json = to_text(training);
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
   }
@@ -294,9 +276,9 @@ class Trainer {
   }
 
   void collect_and_update(std::stop_token stop) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch time;
     Collection collected = collect(stop);
-    const Clock::time_point update_start = Clock::now();
+    const Stopwatch update_time;
     const double disagreement = assign_old_log_probs(network_, collected.schedules, config_);
     const int64_t before = counters_.updates * config_.grad_accum + counters_.minibatches;
     const UpdateSummary summary =
@@ -313,8 +295,8 @@ class Trainer {
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
-    metrics_.seconds_update = seconds_since(update_start);
-    metrics_.seconds = seconds_since(start);
+    metrics_.seconds_update = update_time.seconds();
+    metrics_.seconds = time.seconds();
     metrics_.seconds_left = seconds_left();
     if (metrics_.epoch != old_epoch) {
       note(fmt::format("all {} blocks have been read; epoch {} begins in a new order", data_.size(),
@@ -363,7 +345,7 @@ class Trainer {
   }
 
   double seconds_left() const {
-    const double elapsed = seconds_since(start_);
+    const double elapsed = since_start_.seconds();
     std::optional<double> left;
     if (minibatches_done_ > 0) {
       const int64_t remaining =
@@ -394,7 +376,7 @@ class Trainer {
   int64_t collections_before_ = 0;  // this call
   CollectionMetrics metrics_;
   double gradient_norm_ = 0;
-  Clock::time_point start_, last_checkpoint_;
+  Stopwatch since_start_, since_checkpoint_;
   double earlier_seconds_ = 0;
   int64_t minibatches_done_ = 0;  // in this call
   int64_t checkpointed_collections_ = 0, checkpointed_updates_ = 0;

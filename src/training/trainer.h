@@ -20,6 +20,7 @@ struct TrainerOptions {
   std::filesystem::path initial{};  // a controller whose policy to start from; empty: a fresh one
   bool resume = false;              // from OUT/checkpoint; a start when there is none
   bool overwrite = false;  // an OUT that holds a run or a controller already is an error otherwise
+  std::string model_name{}, command{};  // for the record: the model's directory, as typed
   // As in ModelOptions, and LibTorch's part on one thread: then every thread count gives the same
   // controller, bit for bit.
   bool deterministic = false;

@@ -219,7 +219,7 @@ TEST_F(BadInput, Controllers) {
   expect_error(generate({"--budget", "0.95"}),
                {"0.95", "0.8", "--keep, --prune"});  // beyond its frontier
 
-  good.settings().frontier.clear();
+  good.set_frontier({});
   good.save(controller);
   expect_error(generate({"--budget", "0.6"}), {"frontier"});
 

@@ -60,13 +60,14 @@ TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
   EXPECT_GT(json["perplexity"].get<double>(), 1.0);
   EXPECT_LT(json["perplexity"].get<double>(), 1000.0);
   EXPECT_EQ(json["run"]["model_fingerprint"], default_fingerprint());
+  EXPECT_EQ(json["run"]["weights"], json["run"]["precision"]);
 
   const RunResult fixed =
       run("eval", harsh + std::vector<std::string>{"-p", "fixed", "--keep", "0.5", "--prune", "0.6",
                                                    "--bits", "8", "--blocks", "3"});
   ASSERT_EQ(fixed.code, 0) << testing::PrintToString(fixed);
   for (const char* word :
-       {"policy      fixed", "perplexity", "requested   keep 0.5000", "realised", "attended"})
+       {"policy      fixed", "perplexity", "requested   keep 0.500", "realised", "attended"})
     EXPECT_NE(fixed.out.find(word), std::string::npos) << word << " in " << fixed.out;
 }
 

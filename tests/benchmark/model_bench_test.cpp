@@ -142,8 +142,8 @@ TEST(BenchReport, EveryCsvLineHasTheHeadersColumns) {
   std::vector<long> commas;
   for (size_t at = 0; at < csv.size();) {
     const size_t end = csv.find('\n', at);
-    commas.push_back(std::count(csv.begin() + static_cast<long>(at),
-                                csv.begin() + static_cast<long>(end), ','));
+    commas.push_back(
+        std::count(csv.begin() + static_cast<long>(at), csv.begin() + static_cast<long>(end), ','));
     at = end + 1;
   }
   ASSERT_EQ(commas.size(), 3u);

@@ -203,8 +203,9 @@ TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
   size_t count = 0;
   for (std::string line; std::getline(rows, line); ++count) {
     const Json row = parse_json(line, "points.jsonl");
-    for (const char* field : {"commit", "model_fingerprint", "isa", "threads", "seed", "command",
-                              "perplexity", "requested", "realised", "net_keep", "attended"})
+    for (const char* field :
+         {"commit", "model_fingerprint", "weights", "isa", "threads", "seed", "command",
+          "perplexity", "requested", "realised", "net_keep", "attended"})
       EXPECT_TRUE(row.contains(field)) << field;
   }
   EXPECT_EQ(count, 15u);
@@ -276,6 +277,29 @@ TEST_F(SweepTest, DoesNotDependOnBatching) {
   options.batch = 3;
   const Sweep other = run(request());
   EXPECT_EQ(points_csv(one), points_csv(other));
+}
+
+// Decoding alone changes no figure. Everyone but the dense policy pays for refreshing its cache.
+TEST_F(SweepTest, ATimedSweepMeasuresEverySequenceAlone) {
+  const Sweep plain = run(request());
+  const int64_t prefilled_before = model.prefilled;
+  options.timed = true;
+  const Sweep timed = run(request());
+  const int64_t arms = 3 * 5, blocks = 12;
+  EXPECT_EQ(model.prefilled - prefilled_before,
+            blocks * options.context + arms * blocks * options.horizon);
+  for (size_t i = 0; i < plain.points.size(); ++i) {
+    EXPECT_EQ(plain.points[i].policy.nll, timed.points[i].policy.nll);
+    EXPECT_EQ(plain.points[i].policy.seconds_per_token, 0);
+    EXPECT_GT(timed.points[i].policy.seconds_per_token, 0);
+    EXPECT_GT(timed.points[i].realised[0].seconds_per_token, 0);
+  }
+  EXPECT_GT(timed.dense.seconds_per_token, 0);
+
+  const std::string html = sweep_report(timed, summarise(timed, 1, 300), settings());
+  EXPECT_EQ(test::check_xml(html, {"meta"}), "");
+  EXPECT_THAT(html, HasSubstr("id=\"time\""));
+  EXPECT_EQ(test::count_of(html, "role=\"img\""), 2u + 3);
 }
 
 }  // namespace

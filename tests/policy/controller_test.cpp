@@ -31,12 +31,12 @@ PolicyNetworkShape shape() {
 ControllerSettings settings() {
   ControllerSettings s;
   s.horizon = 16;
-  s.page_size = 8;
-  s.sinks = 3;
-  s.window = 5;
-  s.kappa = {0.1, 1.0};
-  s.rho = {0.6, 1.0};
-  s.eta = {0.3125, 1.0};
+  s.sequence.page_size = 8;
+  s.sequence.sinks = 3;
+  s.sequence.window = 5;
+  s.ranges.kappa = {0.1, 1.0};
+  s.ranges.rho = {0.6, 1.0};
+  s.ranges.eta = {0.3125, 1.0};
   s.frontier = {{0.4, {0.1f, 0.6f, 0.3125f}, 30.5},
                 {0.6, {0.3f, 0.8f, 0.7f}, 22.25},
                 {1.0, {1.0f, 1.0f, 1.0f}, 20.0}};
@@ -45,9 +45,9 @@ ControllerSettings settings() {
   return s;
 }
 
-Controller controller(uint64_t seed = 5) {
+Controller controller(uint64_t seed = 5, const ControllerSettings& given = settings()) {
   return Controller(
-      test::two_levels(), settings(),
+      test::two_levels(), given,
       std::make_shared<const PolicyNetwork>(shape(), test::random_parameters(shape(), seed)));
 }
 
@@ -82,12 +82,12 @@ TEST(Controller, SavesAndLoadsEverything) {
   EXPECT_TRUE(same_parameters(loaded, saved));
   const ControllerSettings &a = loaded.settings(), &b = saved.settings();
   EXPECT_EQ(a.horizon, b.horizon);
-  EXPECT_EQ(a.page_size, b.page_size);
-  EXPECT_EQ(a.sinks, b.sinks);
-  EXPECT_EQ(a.window, b.window);
-  EXPECT_EQ(a.kappa.low, b.kappa.low);
-  EXPECT_EQ(a.rho.high, b.rho.high);
-  EXPECT_EQ(a.eta.low, b.eta.low);
+  EXPECT_EQ(a.sequence.page_size, b.sequence.page_size);
+  EXPECT_EQ(a.sequence.sinks, b.sequence.sinks);
+  EXPECT_EQ(a.sequence.window, b.sequence.window);
+  EXPECT_EQ(a.ranges.kappa.low, b.ranges.kappa.low);
+  EXPECT_EQ(a.ranges.rho.high, b.ranges.rho.high);
+  EXPECT_EQ(a.ranges.eta.low, b.ranges.eta.low);
   EXPECT_EQ(a.model_fingerprint, b.model_fingerprint);
   EXPECT_EQ(a.training_json, b.training_json);
   ASSERT_EQ(a.frontier.size(), 3u);
@@ -137,8 +137,9 @@ TEST(Controller, AFullDiskLeavesTheOldOneAndNothingElse) {
   const auto weights = fs::file_size(weights_of(old));
   const auto text = fs::file_size(old / "controller.json");
   ASSERT_GT(weights, text);
-  Controller longer = controller(6);
-  longer.settings().training_json = "\"" + std::string(weights, 'x') + "\"";
+  ControllerSettings long_record = settings();
+  long_record.training_json = "\"" + std::string(weights, 'x') + "\"";
+  const Controller longer = controller(6, long_record);
   for (const auto& [limit, what] : {std::pair{weights / 2, "weights"}, {weights, "settings"}}) {
     const FileSizeLimit full(limit);
     EXPECT_THAT(error_of([&] { longer.save(old); }), HasSubstr("cannot write")) << what;
@@ -160,15 +161,15 @@ TEST(Controller, SavingWhereNothingCanBeWrittenIsAnError) {
   EXPECT_THAT(error_of([&] { Controller::load(too_long); }), HasSubstr("xxx"));
 }
 
-TEST(Controller, SettingsThatLoadWouldRejectAreNotSaved) {
-  const TemporaryDirectory dir;
-  Controller bad = controller();
-  bad.settings().frontier[1].perplexity = NAN;
-  EXPECT_THAT(error_of([&] { bad.save(dir.path() / "c"); }), HasSubstr("frontier point 1"));
-  bad = controller();
-  bad.settings().training_json = "{";
-  EXPECT_THROW(bad.save(dir.path() / "c"), Error);
-  EXPECT_FALSE(fs::exists(dir.path() / "c"));
+TEST(Controller, SettingsThatLoadWouldRejectAreRefused) {
+  Controller c = controller();
+  std::vector<FrontierPoint> frontier = settings().frontier;
+  frontier[1].perplexity = NAN;
+  EXPECT_THAT(error_of([&] { c.set_frontier(frontier); }), HasSubstr("frontier point 1"));
+  EXPECT_EQ(c.settings().frontier[1].perplexity, 22.25);
+  ControllerSettings bad = settings();
+  bad.training_json = "{";
+  EXPECT_THAT(error_of([&] { controller(5, bad); }), HasSubstr("training record"));
 }
 
 // A saved controller whose settings are edited before loading.
@@ -237,6 +238,8 @@ TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
   EXPECT_THAT(edited([](Json& j) { j["weights"] = "../elsewhere.safetensors"; }),
               HasSubstr("elsewhere"));
+  EXPECT_THAT(edited([](Json& j) { j["weights"] = "controller-../../../elsewhe.safetensors"; }),
+              HasSubstr("which no file of weights is called"));
   EXPECT_THAT(edited([](Json& j) { j["kind"] = "something else"; }), HasSubstr("kind"));
   EXPECT_THAT(edited([](Json& j) { j["horizon"] = 0; }), HasSubstr("horizon"));
   EXPECT_THAT(edited([](Json& j) { j["horizon"] = 17; }), HasSubstr("16 positions"));
@@ -358,7 +361,7 @@ TEST(Controller, OneNetKeepRateBecomesATripleByTheFrontier) {
   EXPECT_NEAR(between.eta, 0.603125f, 1e-6f);
   for (const double outside : {0.39, 1.01, -1.0, static_cast<double>(NAN)})
     EXPECT_THAT(error_of([&] { c.budget_for_net_keep(outside); }), HasSubstr("0.4000..1.0000"));
-  c.settings().frontier.clear();
+  c.set_frontier({});
   EXPECT_THAT(error_of([&] { c.budget_for_net_keep(0.5); }), HasSubstr("no validation frontier"));
 }
 

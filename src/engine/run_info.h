@@ -14,7 +14,7 @@ struct RunInfo {
   std::string command;  // as typed
   std::string model;    // its directory's name
   std::string model_fingerprint;
-  std::string precision, isa, cpu;
+  std::string precision, weights, isa, cpu;  // weights: f32, bf16, int8 or int4
   int threads = 0;
   uint64_t seed = 0;
 };

@@ -1,0 +1,26 @@
+// A model's tensors as the kernels want them: another type, another layout, or codes and scales.
+#pragma once
+
+#include "kernels/compressed.h"
+#include "model/safetensors.h"
+
+namespace sol {
+
+// Throws Error naming the tensor and the first weight in it that is NaN or infinite.
+void require_finite(const TensorView& tensor);
+
+// The rows of a matrix [rows, columns], F32, F16 or BF16, one after the other as `type`:
+// rows * row_bytes(type, columns) bytes. On all threads, with working memory of a few rows.
+void pack_rows(const TensorView& matrix, kernels::WeightType type, std::byte* out);
+
+// gate and up, each [out, in], as [in][gate | up]: in * row_bytes(type, 2 * out) bytes.
+void pack_gate_up(const TensorView& gate, const TensorView& up, kernels::WeightType type,
+                  std::byte* out);
+
+// What embedding and head are held as. With 4 bits they are kept at 8: they are what quantisation
+// hurts most (docs/performance.md, "Weight formats").
+constexpr kernels::WeightType embedding_type(kernels::WeightType type) {
+  return type == kernels::WeightType::int4 ? kernels::WeightType::int8 : type;
+}
+
+}  // namespace sol
