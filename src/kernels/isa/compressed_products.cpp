@@ -8,9 +8,12 @@
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
-// Scales are widened this many groups at a time, so that they can be multiplied straight from
-// memory.
+// Scales are widened before use, so that they can be multiplied straight from memory: those of this
+// many groups of an out_major row at a time, and of this many of an in_major one. The latter is how
+// much of a row is read at once: the longer, the better prefetching works (a quarter faster than
+// with 128 groups, measured).
 constexpr int kChunk = 128;
+constexpr int kPieceGroups = 512;
 
 // The cache line at p into the second-level cache, once for the groups that share it. Rows are so
 // short that the processor's own prefetching hardly starts before they end: fetching the same part
@@ -75,8 +78,8 @@ void dot_rows(const Codes& codes, const WeightView& w, const float* x, int64_t x
 template <int R, int C, typename Codes>
 void add_channels(const Codes& codes, const std::byte* const (&row)[C],
                   const std::byte* const (&ahead)[C], const float (&x)[R][C],
-                  const float (&scale)[C][kChunk], bool first_channels, int begin, int outputs,
-                  float* y, int64_t y_stride) {
+                  const float (&scale)[C][kPieceGroups], bool first_channels, int begin,
+                  int outputs, float* y, int64_t y_stride) {
   for (int g = 0; g * kGroup < outputs; ++g) {
     const int64_t offset = static_cast<int64_t>(begin + g) * Codes::kGroupBytes;
     const int left = outputs - g * kGroup;
@@ -113,7 +116,7 @@ void add_channels_at(const Codes& codes, const Channels& channels, int k, const 
   const WeightView& w = channels.w;
   const std::byte *row[C], *ahead[C];
   float factor[R][C];
-  alignas(64) float scale[C][kChunk];
+  alignas(64) float scale[C][kPieceGroups];
   for (int c = 0; c < C; ++c) {
     const int channel = channels.at(k + c);
     row[c] = row_at(w, channel);
@@ -125,11 +128,11 @@ void add_channels_at(const Codes& codes, const Channels& channels, int k, const 
                      y + static_cast<int64_t>(begin) * kGroup, y_stride);
 }
 
-// The piece of y that channels add to stays in the first-level cache between passes.
+// The piece of y that channels add to stays in cache between passes.
 template <int R, int C, typename Codes>
 void stream(const Codes& codes, const Channels& channels, const float* x, int64_t x_stride,
             int out_begin, int out_end, float* y, int64_t y_stride) {
-  constexpr int kPiece = kChunk * kGroup;
+  constexpr int kPiece = kPieceGroups * kGroup;
   for (int o = out_begin; o < out_end; o += kPiece) {
     const int outputs = smaller(kPiece, out_end - o);
     int k = 0;
