@@ -175,25 +175,75 @@ struct Cache {
       blocks.push_back(memory.data() + static_cast<size_t>(j) * dim * size_of(type));
     view = {blocks.data(), 0, block_tokens, dim, type};
   }
+  const std::byte* at(int token) const {
+    return memory.data() + static_cast<size_t>(token) * view.dim * size_of(view.type);
+  }
 };
 
+// Rows of one key head over parts of a cache; each row keeps one page in `share`, or everything.
+void register_parts(Isa isa, ElementType type, int dim, int rows, int page, int share) {
+  add(fmt::format("{}/attend_part/{}/dim{}/{} rows/{}", to_string(isa), name_of(type), dim, rows,
+                  share == 1 ? "dense" : fmt::format("1 in {} pages of {}", share, page)),
+      [=](benchmark::State& state) {
+        const int tokens = 8192;
+        const Cache keys(tokens, dim, type), values(tokens, dim, type);
+        const auto q = noise(static_cast<size_t>(rows) * dim);
+        std::vector<float> scratch(attend_part_scratch);
+        std::vector<float> partials(static_cast<size_t>(rows) * (dim + 2));
+        std::vector<AttendRow> all;
+        for (int r = 0; r < rows; ++r) all.push_back({&q[r * dim], &partials[r * (dim + 2)]});
+        const uint64_t everybody = ~uint64_t{0} >> (64 - rows);
+        std::vector<std::vector<AttendPiece>> parts(tokens / kPartTokens);
+        std::minstd_rand generator(1);
+        double row_tokens = 0;
+        const int step = share == 1 ? 32 : page;
+        for (int j = 0; j < tokens; j += step) {
+          uint64_t who = share == 1 ? everybody : 0;
+          for (int r = 0; r < rows && share > 1; ++r)
+            who |= uint64_t{generator() % static_cast<unsigned>(share) == 0} << r;
+          if (who)
+            parts[j / kPartTokens].push_back(
+                {keys.at(j), values.at(j), j % kPartTokens, step, who});
+          row_tokens += step * __builtin_popcountll(who);
+        }
+        for (auto _ : state) {
+          for (const auto& pieces : parts)
+            kernels_for(isa).attend_part(all.data(), rows, dim, type, pieces.data(),
+                                         static_cast<int>(pieces.size()),
+                                         static_cast<int>(pieces.size()), 0.1f, scratch.data());
+          benchmark::DoNotOptimize(partials.data());
+        }
+        rate(state, "Gtoken/s", row_tokens);  // tokens times rows that attend to them
+      });
+}
+
+void register_selection(Isa isa) {
+  for (const int n : {256, 2048, 4096}) {
+    add(fmt::format("{}/mark_largest/{} of {}", to_string(isa), n / 5, n),
+        [=](benchmark::State& state) {
+          // Many different inputs: one alone is learnt by the branch prediction.
+          constexpr int kInputs = 64;
+          const auto x = noise(static_cast<size_t>(n) * kInputs);
+          std::vector<uint64_t> marks(static_cast<size_t>(n) / 64);
+          std::vector<int32_t> scratch(static_cast<size_t>(mark_largest_scratch(n)));
+          int input = 0;
+          for (auto _ : state) {
+            const float* from = x.data() + static_cast<size_t>(n) * (input++ % kInputs);
+            kernels_for(isa).mark_largest(from, n, n / 5, false, false, marks.data(),
+                                          scratch.data());
+            benchmark::DoNotOptimize(marks.data());
+          }
+          rate(state, "Gelement/s", n);
+        });
+  }
+}
+
 void register_attention(Isa isa) {
+  register_selection(isa);
   for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
     for (const int dim : {64, 128}) {
-      add(fmt::format("{}/attend/{}/dim{}/8192 keys", to_string(isa), name_of(type), dim),
-          [=](benchmark::State& state) {
-            const int tokens = 8192;
-            const Cache keys(tokens, dim, type), values(tokens, dim, type);
-            const auto q = noise(dim);
-            std::vector<float> scratch(tokens), out(dim);
-            const TokenRange all{0, tokens};
-            for (auto _ : state) {
-              kernels_for(isa).attend(q.data(), keys.view, values.view, &all, 1, 0.1f,
-                                      scratch.data(), out.data());
-              benchmark::DoNotOptimize(out.data());
-            }
-            rate(state, "GB/s", 2.0 * tokens * dim * size_of(type));
-          });
+      for (const int rows : {1, 4, 32}) register_parts(isa, type, dim, rows, 32, 1);
+      for (const int rows : {1, 4, 32}) register_parts(isa, type, dim, rows, 4, 5);
       add(fmt::format("{}/attend_causal/{}/dim{}/64 rows x 4 heads over 1024", to_string(isa),
                       name_of(type), dim),
           [=](benchmark::State& state) {
@@ -210,18 +260,21 @@ void register_attention(Isa isa) {
             rate(state, "GFLOP/s", 4.0 * rows * heads * dim * (first + rows / 2.0));
           });
     }
-    add(fmt::format("{}/page_scores/{}/dim64/2048 pages", to_string(isa), name_of(type)),
-        [=](benchmark::State& state) {
-          const Cache extrema(4096, 64, type);
-          const auto q = noise(64);
-          std::vector<float> score(2048);
-          for (auto _ : state) {
-            kernels_for(isa).page_scores(q.data(), extrema.memory.data(), type, 2048, 64,
-                                         score.data());
-            benchmark::DoNotOptimize(score.data());
-          }
-          rate(state, "GB/s", 2.0 * 2048 * 64 * size_of(type));
-        });
+    for (const int heads : {1, 4}) {
+      add(fmt::format("{}/page_scores/{}/dim64/{} heads/2048 pages", to_string(isa), name_of(type),
+                      heads),
+          [=](benchmark::State& state) {
+            const Cache extrema(4096, 64, type);
+            const ExtremaView view{extrema.blocks.data(), 0, 32, 64, type};
+            const auto q = noise(static_cast<size_t>(heads) * 64);
+            std::vector<float> score(static_cast<size_t>(heads) * 2048);
+            for (auto _ : state) {
+              kernels_for(isa).page_scores(q.data(), heads, view, 0, 2048, score.data(), 2048);
+              benchmark::DoNotOptimize(score.data());
+            }
+            rate(state, "GB/s", 2.0 * 2048 * 64 * size_of(type));
+          });
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/decode_attention.h"
 #include "engine/kv_cache.h"
 #include "engine/stage_clock.h"
 #include "sol/frozen_model.h"
@@ -43,6 +44,7 @@ struct Batch {
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
 
+  DecodeWork decode_work;  // attention of decoded tokens
   StageClock clock;
 };
 

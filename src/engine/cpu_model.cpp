@@ -42,6 +42,7 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
 void CpuModel::forward(Batch& batch) {
   resize(batch);
   embed_tokens(batch);
+  if (batch.decode) prepare_decode(config_, batch);
   for (int layer = 0; layer < config_.num_layers; ++layer) run_layer(layer, batch);
   count_weight_bytes(batch);
   batch.clock.enter(&StageTimes::head);
@@ -63,7 +64,7 @@ void CpuModel::run_layer(int layer, Batch& batch) const {
   rotate(batch);
   write_cache(layer, batch);
   batch.clock.enter(&StageTimes::attention);
-  attend(config_, layer, batch);
+  attend(config_, layer, batch, attention_mode());
   batch.clock.enter(&StageTimes::projections);
   product(batch.attended, batch.rows(), weights.o, batch.update);
   add_to_residual();

@@ -52,6 +52,10 @@ class CpuModel final : public FrozenModel {
   void count_weight_bytes(Batch& batch) const;
   void write_outputs(Batch& batch);
 
+  // The library rounds to BF16, which an F32 model does not promise.
+  kernels::MatmulMode attention_mode() const {
+    return precision_ == Precision::bf16 ? mode_ : kernels::MatmulMode::own;
+  }
   void normalise(const std::vector<float>& weight, Batch& batch) const;
   void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
                std::vector<float>& y) const;

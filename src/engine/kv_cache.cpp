@@ -139,4 +139,9 @@ kernels::CacheView CpuSequence::values(int layer, int head) const {
           layout_.type};
 }
 
+kernels::ExtremaView CpuSequence::extrema(int layer, int head) const {
+  return {pointers_.data(), layout_.page_offset(layer, head), layout_.pages, layout_.dim,
+          layout_.type};
+}
+
 }  // namespace sol

@@ -76,10 +76,8 @@ class CpuSequence final : public Sequence {
 
   kernels::CacheView keys(int layer, int head) const;
   kernels::CacheView values(int layer, int head) const;
-  // Extrema of the pages in block `block`.
-  const std::byte* extrema(int layer, int head, int block) const {
-    return pointers_[block] + layout_.page_offset(layer, head);
-  }
+  kernels::ExtremaView extrema(int layer, int head) const;
+  const std::byte* const* blocks() const { return pointers_.data(); }
   const CacheLayout& layout() const { return layout_; }
   int page_count() const { return (length_ + layout_.page_size - 1) / layout_.page_size; }
 

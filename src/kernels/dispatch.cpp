@@ -40,6 +40,12 @@ const Kernels& kernels() {
   return kernels_for(current_isa());
 }
 
+int mark_largest_scratch(int n) {
+  constexpr int kVector =
+      16;  // keys twice, each with room for a vector to be filled up and one beyond
+  return 2 * (n + 2 * kVector);
+}
+
 int64_t attend_causal_scratch(int rows, int heads, int tokens, int dim) {
   // What the vector kernels need (isa/attend_causal.cpp), or the reference's one float per token.
   constexpr int64_t kTile = 64, kAlignment = 16, kRowBlock = 8;

@@ -44,9 +44,38 @@ struct CacheView {
   ElementType type = ElementType::f32;
 };
 
-// Contiguous cached tokens [begin, end).
-struct TokenRange {
-  int begin, end;
+// Page extrema of one layer and key head: page p lies at
+//   blocks[p / block_pages] + offset (bytes) + (p % block_pages) * 2 * dim elements,
+// its minimum [dim], then its maximum [dim].
+struct ExtremaView {
+  const std::byte* const* blocks = nullptr;
+  int64_t offset = 0;
+  int block_pages = 0;
+  int dim = 0;
+  ElementType type = ElementType::f32;
+};
+
+// Decoded tokens attend part by part: a part is the cached tokens [n * kPartTokens,
+// (n + 1) * kPartTokens). Boundaries are counted from position 0, so that how parts are spread over
+// threads and which rows are worked together changes no result.
+inline constexpr int kPartTokens = 256;
+inline constexpr int kPartRows = 64;  // most rows of one call
+
+// Tokens of one part whose keys and values each lie contiguously, [count][dim], and who attends to
+// them: row r where bit r is set.
+struct AttendPiece {
+  const void* keys;
+  const void* values;
+  int position;  // of the first token, from the part's begin
+  int count;
+  uint64_t rows;
+};
+
+// One query head of one decoded token: its query [dim], and where its partial result goes: the
+// weighted sum of values [dim], the largest score, the sum of the weights exp(score - largest).
+struct AttendRow {
+  const float* q;
+  float* partial;
 };
 
 struct Kernels {
@@ -108,17 +137,33 @@ struct Kernels {
   // each [dim], written in the same type (exact).
   void (*page_extrema)(const void* keys, ElementType type, int count, int dim, void* minmax);
 
-  // score[p] = Σ_d max(q_d,0)·max_d + min(q_d,0)·min_d for the `pages` consecutive extrema at
-  // `minmax` ([page][2][dim]), float32 (paper, "Quest masking"; docs/arithmetic.md).
-  void (*page_scores)(const float* q, const void* minmax, ElementType type, int pages, int dim,
-                      float* score);
+  // score[h * stride + p] = Σ_d max(q_d, 0)·max_d + min(q_d, 0)·min_d, for the `heads` queries at q
+  // ([heads][dim]) that share these keys and pages p in [first, first + count), float32 (paper,
+  // "Quest masking"; docs/arithmetic.md).
+  void (*page_scores)(const float* q, int heads, const ExtremaView& extrema, int first, int count,
+                      float* score, int64_t stride);
 
-  // Attention of one query head over the tokens in `ranges` (ascending, disjoint): scores
-  // q·k * scale, softmax, weighted sum of values. `scratch` holds one float per attended token.
-  // Tokens outside the ranges are never read. The order of summation depends only on the ranges.
-  void (*attend)(const float* q, const CacheView& keys, const CacheView& values,
-                 const TokenRange* ranges, int range_count, float scale, float* scratch,
-                 float* out);
+  // Marks the `keep` largest of x[n]: bit i of marks[(n + 63) / 64]. Ties go to the lower index;
+  // with keep_ties everything that ties with the last kept one is kept too. By value (-0 equals 0,
+  // NaN below everything) or by magnitude (NaN above everything). The same on every instruction
+  // set. `scratch`: mark_largest_scratch(n) integers.
+  void (*mark_largest)(const float* x, int n, int keep, bool magnitude, bool keep_ties,
+                       uint64_t* marks, int32_t* scratch);
+
+  // Attention of at most kPartRows rows over one part: scores q·k * scale, weights relative to the
+  // row's largest score in the part, weighted sum of values. A row's pieces ascend by position and
+  // do not overlap; nor do the first `shared` pieces, whose positions come before all others'. A
+  // token is read from memory once for all of its rows and not at all without any (a value that is
+  // not finite may reach a row of the same call that has its token unselected). `scratch`:
+  // attend_part_scratch floats. A row's result depends on its own tokens only; that of a row
+  // without tokens is zeros with largest = -infinity.
+  void (*attend_part)(const AttendRow* rows, int row_count, int dim, ElementType type,
+                      const AttendPiece* pieces, int piece_count, int shared, float scale,
+                      float* scratch);
+
+  // One row's attention from its partial results, `parts` of them, stride apart, in their order:
+  // out[dim].
+  void (*merge_parts)(const float* partials, int parts, int64_t stride, int dim, float* out);
 
   // Causal attention of `rows` consecutive positions first_position.. of `heads` query heads that
   // share one key head, over all cached tokens 0..first_position + row (the rows' own keys are in
@@ -128,6 +173,14 @@ struct Kernels {
   void (*attend_causal)(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                         const CacheView& keys, const CacheView& values, float scale, float* scratch,
                         float* out);
+
+  // One step of a running softmax over tiles of keys. Row r of `rows` (stride apart) holds q·k of
+  // `keys` keys, a multiple of 16, of which it sees the first seen + r / heads (none at least, all
+  // at most). They become weights exp(q·k * scale - largest), rounded to bf16, at the row's
+  // beginning, zero where the row sees nothing. largest[r] and total[r] (-infinity and 0 at first)
+  // are kept up to date, and out[r * dim ..] is scaled to the new largest score.
+  void (*softmax_step)(float* scores, int64_t stride, int rows, int keys, int seen, int heads,
+                       float scale, float* largest, float* total, float* out, int dim);
 
   // log Σ exp(x) over n, and Σ p·x for the entropy: entropy = logsumexp - dot. Two results.
   void (*log_sum_exp)(const float* x, int n, float* log_sum_exp, float* expected_x);
@@ -139,6 +192,8 @@ struct Kernels {
   void (*gelu)(float* x, int n);
 };
 
+inline constexpr int attend_part_scratch = 4 * kPartTokens;  // rows that are worked together
+int mark_largest_scratch(int n);
 int64_t attend_causal_scratch(int rows, int heads, int tokens, int dim);
 
 const Kernels& kernels();             // of current_isa()

@@ -1,8 +1,8 @@
 // The arithmetic's readable definition. Every other instruction set is tested against these
 // functions.
 #include <cassert>
-#include <limits>
 
+#include "kernels/reference_attention.h"
 #include "kernels/reference_math.h"
 
 namespace sol::kernels::reference {
@@ -107,67 +107,6 @@ void page_extrema(const void* keys, ElementType type, int count, int dim, void* 
   });
 }
 
-void page_scores(const float* q, const void* minmax, ElementType type, int pages, int dim,
-                 float* score) {
-  with_type(type, [&]<typename T>(const T*) {
-    const T* low = static_cast<const T*>(minmax);
-    for (int p = 0; p < pages; ++p, low += static_cast<int64_t>(2) * dim) {
-      const T* high = low + dim;
-      float lane[kLanes] = {};
-      for (int d = 0; d < dim; ++d) {
-        float& sum = lane[d % kLanes];
-        sum = std::fma(q[d], q[d] > 0 ? to_float(high[d]) : to_float(low[d]), sum);
-      }
-      score[p] = fold(lane);
-    }
-  });
-}
-
-template <typename T>
-void attend_typed(const float* q, const CacheView& keys, const CacheView& values,
-                  const TokenRange* ranges, int range_count, float scale, float* scratch,
-                  float* out, const T* type) {
-  int n = 0;
-  float largest = -std::numeric_limits<float>::infinity();
-  for (int r = 0; r < range_count; ++r) {
-    for (int j = ranges[r].begin; j < ranges[r].end; ++j) {
-      scratch[n] = dot(q, cached_token(keys, j, type), keys.dim) * scale;
-      largest = std::max(largest, scratch[n++]);
-    }
-  }
-  for (int i = 0; i < n; ++i) scratch[i] = std::exp(scratch[i] - largest);
-  const float factor = 1.0f / sum(scratch, n);
-
-  std::fill(out, out + values.dim, 0.0f);
-  const float* weight = scratch;
-  for (int r = 0; r < range_count; ++r) {
-    for (int j = ranges[r].begin; j < ranges[r].end; ++j, ++weight) {
-      const T* value = cached_token(values, j, type);
-      for (int d = 0; d < values.dim; ++d) out[d] = std::fma(*weight, to_float(value[d]), out[d]);
-    }
-  }
-  for (int d = 0; d < values.dim; ++d) out[d] *= factor;
-}
-
-void attend(const float* q, const CacheView& keys, const CacheView& values,
-            const TokenRange* ranges, int range_count, float scale, float* scratch, float* out) {
-  with_type(keys.type, [&](auto* type) {
-    attend_typed(q, keys, values, ranges, range_count, scale, scratch, out, type);
-  });
-}
-
-void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
-                   const CacheView& keys, const CacheView& values, float scale, float* scratch,
-                   float* out) {
-  for (int r = 0; r < rows; ++r) {
-    const TokenRange seen{0, first_position + r + 1};
-    for (int h = 0; h < heads; ++h) {
-      const int64_t at = r * row_stride + static_cast<int64_t>(h) * keys.dim;
-      attend(q + at, keys, values, &seen, 1, scale, scratch, out + at);
-    }
-  }
-}
-
 void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x) {
   const float largest = *std::max_element(x, x + n);
   double total = 0, weighted = 0;
@@ -217,8 +156,11 @@ const Kernels table = {
     .load = load,
     .page_extrema = page_extrema,
     .page_scores = page_scores,
-    .attend = attend,
+    .mark_largest = mark_largest,
+    .attend_part = attend_part,
+    .merge_parts = merge_parts,
     .attend_causal = attend_causal,
+    .softmax_step = softmax_step,
     .log_sum_exp = log_sum_exp,
     .layer_norm = layer_norm,
     .gelu = gelu,

@@ -43,13 +43,6 @@ void with_type(ElementType type, const Body& body) {
     body(static_cast<const bf16*>(nullptr));
 }
 
-template <typename T>
-const T* cached_token(const CacheView& cache, int token, const T*) {
-  const std::byte* block = cache.blocks[token / cache.block_tokens] + cache.offset;
-  return reinterpret_cast<const T*>(block) +
-         static_cast<int64_t>(token % cache.block_tokens) * cache.dim;
-}
-
 // The weights of one row of a matrix, whatever they are stored as (reference_compressed.cpp).
 std::vector<float> stored_row(const WeightView& w, int64_t row);
 void compress_row(const float* x, int n, WeightType type, std::byte* row);

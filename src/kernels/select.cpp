@@ -4,55 +4,44 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
-#include <cstring>
-#include <functional>
 
 namespace sol::kernels {
 namespace {
 
-// The keep-th largest of keys (1-based), which are reordered.
-template <typename Key>
-Key kth_largest(std::vector<Key>& keys, int keep) {
-  std::nth_element(keys.begin(), keys.begin() + (keep - 1), keys.end(), std::greater<>());
-  return keys[keep - 1];
+// Selection runs on every layer and head of every step: its memory is kept by its thread.
+int32_t* scratch(int n) {
+  thread_local std::vector<int32_t> memory;
+  const size_t size = static_cast<size_t>(mark_largest_scratch(n));
+  if (memory.size() < size) memory.resize(size);
+  return memory.data();
 }
 
-// Ascending indices of all keys above the threshold and of the first ones equal to it, `keep` in
-// all.
-template <typename KeyAt>
-void take(int n, int keep, uint32_t threshold, const KeyAt& key_at, std::vector<int>& out) {
-  int above = 0;
-  for (int i = 0; i < n; ++i) above += key_at(i) > threshold;
-  int ties = keep - above;
-  out.resize(keep);
-  int* next = out.data();
-  for (int i = 0; i < n; ++i) {
-    const uint32_t key = key_at(i);
-    if (key > threshold || (key == threshold && ties-- > 0)) *next++ = i;
-  }
+int sinks_end(const PageRule& rule, int n) {
+  return rule.force_sinks ? std::min(rule.sinks, n) : 0;
+}
+int window_begin(const PageRule& rule, int n) {
+  return rule.force_sinks ? std::max(0, n - (rule.window + 1)) : n;
 }
 
-// Unsigned integers that order as |x| does; a NaN orders above infinity.
-uint32_t magnitude_key(float x) {
-  return std::bit_cast<uint32_t>(x) & 0x7fffffffu;
+void mark_range(int begin, int end, uint64_t* marks) {
+  for (int p = begin; p < end; ++p) marks[p / 64] |= uint64_t{1} << (p % 64);
 }
 
-// Unsigned integers that order as floats do, with -0 equal to +0 and every NaN lowest: a page whose
-// score is not a number is the last to be kept.
-uint32_t score_key(float x) {
-  if (std::isnan(x)) return 0;
-  const uint32_t u = std::bit_cast<uint32_t>(x == 0 ? 0.0f : x);
-  return u & 0x80000000u ? ~u : u | 0x80000000u;
+bool marked(const uint64_t* marks, int page) {
+  return !marks || (marks[page / 64] >> (page % 64) & 1);
 }
 
-// The keep-th largest key. Its buffer is kept by the thread: selection runs on every layer and head
-// of every step.
-template <typename KeyOf>
-uint32_t threshold_of(const float* x, int n, int keep, const KeyOf& key_of) {
-  thread_local std::vector<uint32_t> keys;
-  keys.resize(n);
-  for (int i = 0; i < n; ++i) keys[i] = key_of(x[i]);
-  return kth_largest(keys, keep);
+void append(std::vector<RowRun>& out, int begin, int end, uint64_t rows) {
+  if (!rows) return;
+  if (!out.empty() && out.back().end == begin && out.back().rows == rows)
+    out.back().end = end;
+  else
+    out.push_back({begin, end, rows});
+}
+
+template <typename Body>
+void for_bits(uint64_t bits, const Body& body) {
+  for (; bits; bits &= bits - 1) body(std::countr_zero(bits));
 }
 
 }  // namespace
@@ -65,45 +54,62 @@ int keep_count(float share, int n) {
 
 void top_channels(const float* x, int n, int keep, std::vector<int>& out) {
   assert(keep >= 1 && keep <= n);
-  const uint32_t threshold = threshold_of(x, n, keep, magnitude_key);
-  take(
-      n, keep, threshold, [&](int i) { return magnitude_key(x[i]); }, out);
+  thread_local std::vector<uint64_t> marks;
+  marks.resize(static_cast<size_t>((n + 63) / 64));
+  kernels().mark_largest(x, n, keep, true, false, marks.data(), scratch(n));
+  out.resize(static_cast<size_t>(keep));
+  int* next = out.data();
+  for (size_t w = 0; w < marks.size(); ++w)
+    for_bits(marks[w], [&](int bit) { *next++ = static_cast<int>(w) * 64 + bit; });
 }
 
-void top_pages(const float* score, int n, int keep, bool keep_ties, std::vector<int>& out) {
-  assert(keep >= 1 && keep <= n);
-  const uint32_t threshold = threshold_of(score, n, keep, score_key);
-  if (keep_ties) {
-    keep = 0;
-    for (int i = 0; i < n; ++i) keep += score_key(score[i]) >= threshold;
-  }
-  take(
-      n, keep, threshold, [&](int i) { return score_key(score[i]); }, out);
+void select_pages(const float* score, int n, int keep, const PageRule& rule, uint64_t* marks) {
+  const int pages = page_count(n, rule.page_size);
+  assert(keep >= 1 && keep <= pages);
+  kernels().mark_largest(score, pages, keep, false, !rule.force_sinks, marks, scratch(pages));
+  if (!rule.force_sinks) return;
+  // Pages that are forced in part are row_runs' business.
+  mark_range(0, sinks_end(rule, n) / rule.page_size, marks);
+  mark_range(page_count(window_begin(rule, n), rule.page_size), pages, marks);
 }
 
-void token_ranges(std::span<const int> pages, int n, const PageRule& rule,
-                  std::vector<TokenRange>& out) {
-  out.clear();
-  // Ranges arrive with ascending begins, so each either extends the last one or follows it.
-  const auto add = [&](int begin, int end) {
-    if (begin >= end) return;
-    if (!out.empty() && begin <= out.back().end)
-      out.back().end = std::max(out.back().end, end);
-    else
-      out.push_back({begin, end});
-  };
-  const int window_begin = std::max(0, n - (rule.window + 1));
-  if (rule.force_sinks) add(0, std::min(rule.sinks, n));
-  bool window_added = !rule.force_sinks;
-  for (const int page : pages) {
-    const int begin = page * rule.page_size;
-    if (!window_added && begin >= window_begin) {
-      add(window_begin, n);
-      window_added = true;
-    }
-    add(begin, std::min(begin + rule.page_size, n));
+void row_runs(std::span<const RowPages> rows, uint64_t members, const PageRule& rule, int begin,
+              int end, std::vector<RowRun>& out) {
+  bool all = true;
+  for_bits(members, [&](int r) { all = all && !rows[r].marks; });
+  if (all) return append(out, begin, end, members);
+
+  const int size = rule.page_size;
+  const int first_page = begin / size, last_page = (end - 1) / size;
+  for (int word = first_page / 64; word <= last_page / 64; ++word) {
+    // Pages of this word that somebody marked, and those that a forced stretch of tokens cuts.
+    uint64_t wanted = 0, cut = 0;
+    const auto cut_at = [&](int token) {
+      if (token % size != 0 && token / size / 64 == word) cut |= uint64_t{1} << (token / size % 64);
+    };
+    for_bits(members, [&](int r) {
+      wanted |= rows[r].marks ? rows[r].marks[word] : ~uint64_t{0};
+      if (!rows[r].marks) return;
+      cut_at(sinks_end(rule, rows[r].n));
+      cut_at(window_begin(rule, rows[r].n));
+    });
+    for_bits(wanted | cut, [&](int bit) {
+      const int page = word * 64 + bit;
+      const int from = std::max(begin, page * size), to = std::min(end, (page + 1) * size);
+      if (from >= to) return;
+      uint64_t who = 0;
+      for_bits(members, [&](int r) { who |= uint64_t{marked(rows[r].marks, page)} << r; });
+      if (!(cut >> bit & 1)) return append(out, from, to, who);
+      for (int j = from; j < to; ++j) {
+        uint64_t here = who;
+        for_bits(members & ~who, [&](int r) {
+          const bool forced = j < sinks_end(rule, rows[r].n) || j >= window_begin(rule, rows[r].n);
+          here |= uint64_t{forced} << r;
+        });
+        append(out, j, j + 1, here);
+      }
+    });
   }
-  if (!window_added) add(window_begin, n);
 }
 
 }  // namespace sol::kernels

@@ -16,6 +16,14 @@ std::unique_ptr<FrozenModel> tiny(bool deterministic = true) {
   return load_model(golden_dir() / "tiny_untied_f32", {Precision::f32, deterministic});
 }
 
+std::unique_ptr<FrozenModel> tiny_with_room(int positions) {
+  const auto dir = golden_dir() / "tiny_untied_f32";
+  LlamaConfig config = load_config(dir);
+  config.max_position_embeddings = positions;
+  return std::make_unique<CpuModel>(config, TensorStore::open_directory(dir),
+                                    ModelOptions{Precision::f32, true});
+}
+
 std::vector<int32_t> tokens(int n, int seed) {
   std::vector<int32_t> ids;
   for (int i = 0; i < n; ++i) ids.push_back((i * 37 + seed * 101 + i * i) % 320);
@@ -130,6 +138,70 @@ TEST(Sequence, DeterministicResultsDependNeitherOnBatchNorOnThreads) {
     }
   }
   set_thread_count(before);
+}
+
+// Forks share a prefix in the arithmetic too. What comes out must be what unshared copies give,
+// alone.
+TEST(Sequence, ForksThatShareAPrefixEqualUnsharedCopies) {
+  auto model = tiny_with_room(1024);
+  const int before = thread_count();
+  for (int context : {300, 513, 17}) {
+    const auto prefix = tokens(context, 11);
+    const SequenceOptions options{.page_size = 8, .sinks = 5, .window = 10};
+    auto parent = model->create(options);
+    extend(*model, *parent, prefix);
+    constexpr size_t count = 7;
+    auto children = model->fork(*parent, count);
+    model->truncate(*children[5], context - 9);
+    std::vector<std::unique_ptr<Sequence>> copies;
+    for (size_t i = 0; i < count; ++i) {
+      copies.push_back(model->create(options));
+      extend(*model, *copies[i],
+             std::span(prefix).first(static_cast<size_t>(children[i]->length())));
+    }
+    for (int t = 0; t < 20; ++t) {
+      set_thread_count(1 + t % 3);
+      std::vector<std::vector<float>> logits(count, std::vector<float>(320));
+      std::vector<StepCost> costs(count);
+      std::vector<DecodeItem> steps;
+      for (size_t i = 0; i < count; ++i) {
+        const float kappa = i % 3 == 0 ? 1.0f : 0.1f + 0.12f * static_cast<float>((i + t) % 7);
+        steps.push_back({children[i].get(),
+                         (t * 7 + static_cast<int>(i) / 4) % 320,
+                         {kappa, 1.0f, 16},
+                         {.logits = logits[i].data()},
+                         &costs[i]});
+      }
+      model->decode(steps);
+      for (size_t i = 0; i < count; ++i) {
+        StepCost cost;
+        EXPECT_EQ(decode(*model, *copies[i], steps[i].token, steps[i].action, &cost), logits[i])
+            << "context " << context << ", step " << t << ", child " << i;
+        EXPECT_EQ(cost.bytes, costs[i].bytes);
+        EXPECT_DOUBLE_EQ(cost.attended, costs[i].attended);
+      }
+    }
+  }
+  set_thread_count(before);
+}
+
+TEST(Sequence, BytesAreThoseOfTheTokensThatAnyHeadNeeds) {
+  auto model = tiny();
+  const LlamaConfig& config = model->config();
+  auto sequence = model->create({.page_size = 4, .sinks = 0, .window = 0});
+  extend(*model, *sequence, tokens(127, 12));
+  auto forks = model->fork(*sequence, 2);
+  StepCost dense, sparse;
+  decode(*model, *forks[0], 3, {}, &dense);
+  decode(*model, *forks[1], 3, {4.0f / 128, 1.0f, 16}, &sparse);
+  const uint64_t vector = sizeof(float) * static_cast<uint64_t>(config.head_dim);
+  const uint64_t key_heads = static_cast<uint64_t>(config.num_kv_heads * config.num_layers);
+  const uint64_t all = 2 * vector * 128 * key_heads, extrema = 2 * vector * 32 * key_heads;
+  const uint64_t weights = dense.bytes - all;
+  // One page and the current token for every query head; at best all of a group choose the same.
+  const uint64_t page = 2 * vector * 4 * key_heads, token = 2 * vector * key_heads;
+  EXPECT_GE(sparse.bytes, weights + extrema + page);
+  EXPECT_LE(sparse.bytes, weights + extrema + page * static_cast<uint64_t>(config.group()) + token);
 }
 
 TEST(Sequence, DenseChunksDoNotDependOnHowTokensArrive) {

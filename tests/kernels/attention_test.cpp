@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <random>
+
 #include "kernel_cases.h"
 
 namespace sol::kernels {
@@ -15,41 +17,171 @@ SOL_FOR_EACH_ISA(Attention);
 
 const int kDims[] = {4, 10, 16, 24, 48, 64, 80, 96, 128, 136};
 
-TEST_P(Attention, AttendAgrees) {
+// A part of cached tokens cut into pieces, for rows that attend to some of them.
+struct Part {
+  int dim, rows;
+  ElementType type;
+  RandomCache keys, values;
+  std::vector<float> q;
+  std::vector<AttendPiece> pieces;
+  int shared = -1;  // pieces; all of them
+
+  Part(int dim_, int rows_, int block_tokens, ElementType type_, uint32_t seed)
+      : dim(dim_),
+        rows(rows_),
+        type(type_),
+        keys(kPartTokens, dim, block_tokens, type, seed),
+        values(kPartTokens, dim, block_tokens, type, seed + 1),
+        q(random_floats(static_cast<size_t>(rows) * dim, seed + 2)) {}
+
+  void add(int position, int count, uint64_t who) {
+    const auto at = [&](const CacheView& view) {
+      return view.blocks[position / view.block_tokens] + view.offset +
+             static_cast<int64_t>(position % view.block_tokens) * dim * size_of(type);
+    };
+    pieces.push_back({at(keys.view()), at(values.view()), position, count, who});
+  }
+
+  // Partial results of all rows, or of one of them alone: [rows][dim + 2].
+  std::vector<float> run(const Kernels& k, int only = -1) const {
+    std::vector<float> out(static_cast<size_t>(rows) * (dim + 2), 7.0f);
+    std::vector<AttendRow> all;
+    auto mine = pieces;
+    for (int r = 0; r < rows; ++r)
+      if (only < 0 || r == only) all.push_back({&q[r * dim], &out[r * (dim + 2)]});
+    if (only >= 0) {
+      std::erase_if(mine, [&](const AttendPiece& p) { return !(p.rows >> only & 1); });
+      for (AttendPiece& p : mine) p.rows = 1;
+    }
+    std::vector<float> scratch(attend_part_scratch);
+    const int count = static_cast<int>(mine.size());
+    k.attend_part(all.data(), static_cast<int>(all.size()), dim, type, mine.data(), count,
+                  only < 0 && shared >= 0 ? shared : count, 0.3f, scratch.data());
+    return out;
+  }
+};
+
+// Pieces of 1 to 16 tokens, each for a random set of rows, often for nobody.
+Part random_part(int dim, int rows, int block_tokens, ElementType type, uint32_t seed) {
+  Part part(dim, rows, block_tokens, type, seed);
+  std::mt19937_64 generator(seed);
+  for (int j = 0; j < kPartTokens;) {
+    const int left = std::min(kPartTokens - j, block_tokens - j % block_tokens);
+    const int count = std::min(left, 1 + static_cast<int>(generator() % 16));
+    const uint64_t who = generator() & (~uint64_t{0} >> (64 - rows));
+    if (who && generator() % 3) part.add(j, count, who);
+    j += count;
+  }
+  return part;
+}
+
+TEST_P(Attention, PartsAgreeWithTheReference) {
   for (const int dim : kDims) {
     for (const ElementType type : kTypes) {
-      const int tokens = 203;
-      const RandomCache keys(tokens, dim, 16, type, 1), values(tokens, dim, 16, type, 2);
-      const auto q = random_floats(dim, 3);
-      const std::vector<std::vector<TokenRange>> cases{
-          {{0, tokens}},        {{0, 1}},  {{202, 203}}, {{0, 4}, {9, 16}, {16, 17}, {40, 121}},
-          {{5, 7}, {150, 203}}, {{64, 80}}};
-      for (const auto& ranges : cases) {
-        std::vector<float> expected(dim), got(dim);
-        int n = 0;
-        for (const TokenRange& r : ranges) n += r.end - r.begin;
-        std::vector<float> scratch(n);
-        const int count = static_cast<int>(ranges.size());
-        reference().attend(q.data(), keys.view(), values.view(), ranges.data(), count, 0.3f,
-                           scratch.data(), expected.data());
-        fast().attend(q.data(), keys.view(), values.view(), ranges.data(), count, 0.3f,
-                      scratch.data(), got.data());
-        expect_near(got, expected, 2e-6f, 1e-5f);
+      for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 19, 64}) {
+        if (rows > 8 && dim > 64) continue;
+        const Part part = random_part(dim, rows, 32, type, 100 + rows);
+        expect_near(part.run(fast()), part.run(reference()), 5e-6f, 1e-5f);
       }
     }
   }
 }
 
-TEST_P(Attention, OneTokenIsItsValue) {
-  const RandomCache keys(40, 64, 8, ElementType::f32, 4), values(40, 64, 8, ElementType::f32, 5);
-  const auto q = random_floats(64, 6);
-  const TokenRange one{37, 38};
-  float scratch;
-  std::vector<float> out(64);
-  fast().attend(q.data(), keys.view(), values.view(), &one, 1, 0.125f, &scratch, out.data());
-  const float* value =
-      reinterpret_cast<const float*>(values.view().blocks[4] + values.view().offset) + 5 * 64;
-  EXPECT_SAME_BITS(out, std::vector<float>(value, value + 64));
+TEST_P(Attention, DensePartsAgreeWithTheReference) {
+  for (const int dim : {64, 80, 128}) {
+    for (const ElementType type : kTypes) {
+      Part part(dim, 4, 32, type, 5);
+      for (int j = 0; j < 251; j += 32) part.add(j, std::min(32, 251 - j), 15);
+      expect_near(part.run(fast()), part.run(reference()), 5e-6f, 1e-5f);
+    }
+  }
+}
+
+TEST_P(Attention, RowsDoNotDependOnTheirCompany) {
+  for (const int dim : {10, 64, 128}) {
+    for (const ElementType type : kTypes) {
+      const Part part = random_part(dim, 11, 16, type, 21);
+      const auto together = part.run(fast());
+      for (int r = 0; r < part.rows; ++r) {
+        const auto alone = part.run(fast(), r);
+        const auto row = [&](const std::vector<float>& v) {
+          return std::vector<float>(v.begin() + r * (dim + 2), v.begin() + (r + 1) * (dim + 2));
+        };
+        EXPECT_SAME_BITS(row(alone), row(together));
+      }
+    }
+  }
+}
+
+// Sequences that share their first tokens and continue apart, at the same positions.
+TEST_P(Attention, RowsWithPiecesOfTheirOwnDoNotDependOnTheirCompany) {
+  for (const ElementType type : kTypes) {
+    for (const int rows : {2, 3, 7, 12}) {
+      Part part(64, rows, 16, type, 61);
+      std::mt19937_64 generator(7);
+      for (int j = 0; j < 96; j += 8) {
+        const uint64_t who = generator() & (~uint64_t{0} >> (64 - rows));
+        if (who) part.add(j, 8, generator() % 2 ? who : ~uint64_t{0} >> (64 - rows));
+      }
+      part.shared = static_cast<int>(part.pieces.size());
+      for (int r = 0; r + 1 < rows; ++r) {  // the last has none
+        part.add(96, 1 + r, uint64_t{1} << r);
+        part.pieces.back().position = 96;
+        part.add(128 + 4 * r, 4, uint64_t{1} << r);
+        part.pieces.back().position = 128;
+      }
+      const auto together = part.run(fast());
+      expect_near(together, part.run(reference()), 5e-6f, 1e-5f);
+      for (int r = 0; r < rows; ++r) {
+        const auto alone = part.run(fast(), r);
+        const auto row = [&](const std::vector<float>& v) {
+          return std::vector<float>(v.begin() + r * 66, v.begin() + (r + 1) * 66);
+        };
+        EXPECT_SAME_BITS(row(alone), row(together));
+      }
+    }
+  }
+}
+
+TEST_P(Attention, HowAPartIsCutChangesNothing) {
+  Part whole(64, 3, 256, ElementType::bf16, 31), cut = whole;
+  whole.add(3, 200, 7);
+  for (int j = 3, n = 1; j < 203; j += n, n = std::min(n % 7 + 1, 203 - j)) cut.add(j, n, 7);
+  EXPECT_SAME_BITS(whole.run(fast()), cut.run(fast()));
+}
+
+TEST_P(Attention, OneTokenIsItsValueAndNoTokenIsNothing) {
+  Part part(64, 2, 8, ElementType::f32, 41);
+  part.add(37, 1, 1);
+  const auto out = part.run(fast());
+  const CacheView& view = part.values.view();
+  const float* value = reinterpret_cast<const float*>(view.blocks[4] + view.offset) + 5 * 64;
+  EXPECT_SAME_BITS(std::vector<float>(out.begin(), out.begin() + 64),
+                   std::vector<float>(value, value + 64));
+  EXPECT_EQ(out[65], 1.0f);
+  EXPECT_EQ(std::count(out.begin() + 66, out.begin() + 130, 0.0f), 64);
+  EXPECT_EQ(out[130], -INFINITY);
+  EXPECT_EQ(out[131], 0.0f);
+
+  std::vector<float> merged(64);
+  const float* both[] = {&out[0], &out[66]};
+  std::vector<float> parts(both[0], both[0] + 132);
+  fast().merge_parts(parts.data(), 2, 66, 64, merged.data());
+  EXPECT_SAME_BITS(merged, std::vector<float>(value, value + 64));
+}
+
+TEST_P(Attention, MergedPartsAgreeWithTheReference) {
+  for (const int dim : kDims) {
+    for (const int parts : {1, 2, 5}) {
+      auto partials = random_floats(static_cast<size_t>(parts) * (dim + 3), 51);
+      for (int i = 0; i < parts; ++i)
+        partials[i * (dim + 3) + dim + 1] = 0.5f + static_cast<float>(i);
+      std::vector<float> expected(dim), got(dim);
+      reference().merge_parts(partials.data(), parts, dim + 3, dim, expected.data());
+      fast().merge_parts(partials.data(), parts, dim + 3, dim, got.data());
+      expect_near(got, expected, 2e-6f, 1e-5f);
+    }
+  }
 }
 
 struct Chunk {
@@ -147,14 +279,20 @@ TEST_P(Attention, PageExtremaAreExact) {
 TEST_P(Attention, PageScoresAgreeBitForBit) {
   for (const int dim : kDims) {
     for (const ElementType type : kTypes) {
-      for (const int pages : {1, 2, 3, 4, 5, 13}) {
-        const auto extrema = test::stored(random_floats(pages * 2 * dim, 17), type);
-        auto q = random_floats(dim, 18);
-        q[1] = 0;
-        std::vector<float> expected(pages), got(pages);
-        reference().page_scores(q.data(), extrema.data(), type, pages, dim, expected.data());
-        fast().page_scores(q.data(), extrema.data(), type, pages, dim, got.data());
-        EXPECT_SAME_BITS(got, expected);
+      for (const int pages : {1, 2, 3, 4, 5, 13, 40}) {
+        for (const int heads : {1, 2, 3, 4, 7}) {
+          const RandomCache extrema(2 * pages, dim, 16, type, 17);
+          const ExtremaView view{extrema.view().blocks, extrema.view().offset, 8, dim, type};
+          auto q = random_floats(static_cast<size_t>(heads) * dim, 18);
+          q[1] = 0;
+          for (const int first : {0, pages / 3}) {
+            std::vector<float> expected(heads * (pages + 1), 3.0f), got = expected;
+            reference().page_scores(q.data(), heads, view, first, pages - first, expected.data(),
+                                    pages + 1);
+            fast().page_scores(q.data(), heads, view, first, pages - first, got.data(), pages + 1);
+            EXPECT_SAME_BITS(got, expected);
+          }
+        }
       }
     }
   }

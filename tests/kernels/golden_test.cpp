@@ -68,7 +68,8 @@ std::vector<float> scores_of(const Kernels& k, const float* q, const float* keys
   for (int p = 0; p < pages; ++p)
     k.page_extrema(keys + static_cast<int64_t>(p) * page_size * dim, ElementType::f32,
                    std::min(page_size, n - p * page_size), dim, &extrema[p * 2 * dim]);
-  k.page_scores(q, extrema.data(), ElementType::f32, pages, dim, score.data());
+  const std::byte* block = reinterpret_cast<const std::byte*>(extrema.data());
+  k.page_scores(q, 1, {&block, 0, pages, dim, ElementType::f32}, 0, pages, score.data(), pages);
   return score;
 }
 
@@ -99,12 +100,14 @@ TEST_P(Golden, QuestSelection) {
         const auto score =
             scores_of(fast(), &q[(b * heads + h) * dim],
                       &k[static_cast<size_t>(b * kv_heads + kv) * n * dim], n, dim, page_size);
-        std::vector<int> selected;
-        top_pages(score.data(), pages, kept_pages, true, selected);
-        std::vector<TokenRange> ranges;
-        token_ranges(selected, n, {page_size, 4, 16, false}, ranges);
+        const PageRule rule{page_size, 4, 16, false};
+        std::vector<uint64_t> marks(page_words(pages));
+        select_pages(score.data(), n, kept_pages, rule, marks.data());
+        const RowPages row{marks.data(), n};
+        std::vector<RowRun> runs;
+        row_runs({&row, 1}, 1, rule, 0, n, runs);
         std::vector<int64_t> got(n, 0);
-        for (const TokenRange& r : ranges) std::fill(&got[r.begin], &got[0] + r.end, 1);
+        for (const RowRun& r : runs) std::fill(&got[r.begin], &got[0] + r.end, 1);
         const auto expected = std::vector<int64_t>(keep.begin() + (b * heads + h) * n,
                                                    keep.begin() + (b * heads + h + 1) * n);
         EXPECT_EQ(got, expected) << name << " sequence " << b << " head " << h;

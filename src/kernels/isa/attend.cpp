@@ -1,159 +1,339 @@
-// One query over cached keys and values, and the page arithmetic that decides which of them.
+// Decoded tokens over cached keys and values. Pieces are cut into steps of at most four tokens.
+// Rows that attend to mostly the same steps are worked in groups, a load of keys or values serving
+// all of a group; others go through their own steps one row at a time, where the part's keys and
+// values come from the first- or second-level cache for all but the first of them.
 #include "kernels/isa/functions.h"
 #include "kernels/isa/math.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
-// Calls body(pointer, count) for every stretch of tokens that lies contiguously in memory.
-template <typename T, typename Body>
-void for_stretches(const CacheView& cache, const TokenRange* ranges, int range_count,
-                   const Body& body) {
-  for (int r = 0; r < range_count; ++r) {
-    for (int j = ranges[r].begin; j < ranges[r].end;) {
-      const int slot = j % cache.block_tokens;
-      const int count = smaller(ranges[r].end - j, cache.block_tokens - slot);
-      const std::byte* block = cache.blocks[j / cache.block_tokens] + cache.offset;
-      body(reinterpret_cast<const T*>(block) + static_cast<int64_t>(slot) * cache.dim, count);
+// At most four tokens, whose positions lie in one vector.
+template <typename T>
+struct Step {
+  const T* keys;
+  const T* values;
+  int position, count;
+};
+
+// A part's steps. Lists of steps hold their numbers, ascending.
+template <typename T>
+struct Steps {
+  static_assert(kPartTokens <= 256, "step numbers are bytes");
+  Step<T> step[kPartTokens];
+  uint64_t rows[kPartTokens + 8];
+  int count = 0;
+};
+
+// The steps of those pieces that any of the wanted rows attends to. They lie at different
+// positions.
+template <typename T>
+void cut(const AttendPiece* pieces, int piece_count, uint64_t wanted, int dim, Steps<T>& steps) {
+  for (const AttendPiece* piece = pieces; piece < pieces + piece_count; ++piece) {
+    if (!(piece->rows & wanted)) continue;
+    for (int j = 0; j < piece->count;) {
+      const int position = piece->position + j;
+      const int room = smaller(4, kWidth - position % kWidth);
+      const int count = smaller(room, piece->count - j);
+      const int64_t at = static_cast<int64_t>(j) * dim;
+      steps.step[steps.count] = {static_cast<const T*>(piece->keys) + at,
+                                 static_cast<const T*>(piece->values) + at, position, count};
+      steps.rows[steps.count++] = piece->rows;
       j += count;
     }
   }
+  for (int i = 0; i < 8; ++i) steps.rows[steps.count + i] = 0;  // steps_of looks at eight at once
 }
 
-// The dot products of q with four rows at a time, whose horizontal sums cost as much as one's.
+// Bit s % 64 of word s / 64: step s.
+struct StepSet {
+  uint64_t word[kPartTokens / 64] = {};
+
+  bool operator==(const StepSet& other) const {
+    for (int i = 0; i < kPartTokens / 64; ++i)
+      if (word[i] != other.word[i]) return false;
+    return true;
+  }
+  int count() const {
+    int n = 0;
+    for (const uint64_t w : word) n += __builtin_popcountll(w);
+    return n;
+  }
+  void add(const StepSet& other) {
+    for (int i = 0; i < kPartTokens / 64; ++i) word[i] |= other.word[i];
+  }
+  template <typename Body>
+  void each(const Body& body) const {
+    for (int i = 0; i < kPartTokens / 64; ++i)
+      for (uint64_t w = word[i]; w; w &= w - 1) body(i * 64 + __builtin_ctzll(w));
+  }
+};
+
 template <typename T>
-void four_dots(const float* q, const T* (&row)[4], int dim, float* dots) {
-  Vec sum[4] = {zero(), zero(), zero(), zero()};
+StepSet steps_of(const Steps<T>& steps, int row) {
+  StepSet set;
+  for (int s = 0; s < steps.count; s += 8)
+    set.word[s / 64] |= uint64_t{test_eight(steps.rows + s, uint64_t{1} << row)} << (s % 64);
+  return set;
+}
+
+// Numbers of steps.
+struct StepList {
+  uint8_t number[kPartTokens];
+  int count = 0;
+  void add(int s) { number[count++] = static_cast<uint8_t>(s); }
+};
+
+// Pieces are short and far apart, where the processor's own prefetching starts anew each time.
+template <typename T>
+void prefetch(const T* rows, int bytes) {
+  constexpr int kLine = 64;
+  const uint64_t at = reinterpret_cast<uint64_t>(rows);
+  for (int i = 0; i < bytes; i += kLine)
+    __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<uint64_t>(i)));
+}
+
+constexpr int kAhead = 8;  // steps
+
+// Scores of R rows with four keys.
+template <int R, typename T>
+void score_four(const float* const (&q)[R], const T* const (&key)[4], int dim,
+                float* const (&score)[R]) {
+  Vec sum[R][4];
+  for (int r = 0; r < R; ++r)
+    for (int t = 0; t < 4; ++t) sum[r][t] = zero();
   for_vectors(dim, [&](int d, auto part) {
-    const Vec x = load(q + d, part);
-    for (int r = 0; r < 4; ++r) sum[r] = fma(x, load(row[r] + d, part), sum[r]);
+    Vec k[4];
+    for (int t = 0; t < 4; ++t) k[t] = load(key[t] + d, part);
+    for (int r = 0; r < R; ++r) {
+      const Vec x = load(q[r] + d, part);
+      for (int t = 0; t < 4; ++t) sum[r][t] = fma(x, k[t], sum[r][t]);
+    }
   });
-  reduce_add4(sum[0], sum[1], sum[2], sum[3], dots);
+  reduce_add4(sum, score);
 }
 
-template <typename T>
-void dots_with_rows(const float* q, const T* rows, int count, int dim, float* dots) {
-  int j = 0;
-  for (; j < count; j += 4) {
-    const T* row[4];
-    const int last = count - 1;
-    for (int r = 0; r < 4; ++r) row[r] = rows + static_cast<int64_t>(smaller(j + r, last)) * dim;
-    if (j + 4 <= count) {
-      four_dots(q, row, dim, dots + j);
-    } else {
-      float some[4];
-      four_dots(q, row, dim, some);
-      for (int r = 0; j + r < count; ++r) dots[j + r] = some[r];
-    }
+// Scores of R rows with the keys of listed steps. `scores` is where position 0 of a row lies. The
+// last keys done, the first values are sent for.
+template <int R, typename T>
+void score_steps(const float* const (&q)[R], const Steps<T>& steps, const StepList& list, int dim,
+                 float* const (&scores)[R]) {
+  const int bytes = 4 * dim * static_cast<int>(sizeof(T)), n = list.count;
+  for (int i = 0; i < n; ++i) {
+    const Step<T>& step = steps.step[list.number[i]];
+    const int ahead = i + kAhead;
+    if (ahead < n)
+      prefetch(steps.step[list.number[ahead]].keys, bytes);
+    else
+      prefetch(steps.step[list.number[ahead - n < n ? ahead - n : i]].values, bytes);
+    const T* key[4];
+    float* to[R];
+    float some[R][4];
+    for (int t = 0; t < 4; ++t)
+      key[t] = step.keys + static_cast<int64_t>(smaller(t, step.count - 1)) * dim;
+    for (int r = 0; r < R; ++r) to[r] = step.count == 4 ? scores[r] + step.position : some[r];
+    score_four(q, key, dim, to);
+    if (step.count == 4) continue;
+    for (int r = 0; r < R; ++r)
+      for (int t = 0; t < step.count; ++t) scores[r][step.position + t] = some[r][t];
   }
 }
 
-// V vectors of out, from column d on, of the weighted sum of values.
-template <typename T, int V, typename Part>
-void weighted_values(const CacheView& values, const TokenRange* ranges, int range_count,
-                     const float* weight, float factor, int d, Part part, float* out) {
-  Vec sum[V];
-  for (int v = 0; v < V; ++v) sum[v] = zero();
-  for_stretches<T>(values, ranges, range_count, [&](const T* value, int count) {
-    for (int j = 0; j < count; ++j, value += values.dim) {
-      const Vec w = set(*weight++);
-      for (int v = 0; v < V; ++v) sum[v] = fma(w, load(value + d + v * kWidth, part), sum[v]);
+// Turns a row's scores into weights. Bit i of tokens[v] says that the row attends to position
+// 16 v + i; other positions get weight 0, and vectors without any are left alone.
+void weigh(float* scores, const uint16_t (&tokens)[kPartTokens / kWidth], float scale,
+           float* largest, float* total) {
+  Vec lanes = set(-kInfinity);
+  for (int v = 0; v < kPartTokens / kWidth; ++v) {
+    if (!tokens[v]) continue;
+    float* at = scores + v * kWidth;
+    const Vec score = select(lanes_of(tokens[v]), load(at) * set(scale), set(-kInfinity));
+    store(at, score);
+    lanes = max(score, lanes);
+  }
+  *largest = reduce_max(lanes);
+  // While every score is -infinity there is nothing to be relative to.
+  const Vec base = set(*largest == -kInfinity ? 0.0f : *largest);
+  Vec sum = zero();
+  for (int v = 0; v < kPartTokens / kWidth; ++v) {
+    if (!tokens[v]) continue;
+    float* at = scores + v * kWidth;
+    const Vec weight = weight_exp(load(at) - base);
+    store(at, weight);
+    sum = sum + weight;
+  }
+  *total = reduce_add(sum);
+}
+
+// Adds weighted values of listed steps: V vectors of R rows, from column d on.
+template <int R, int V, typename T, typename Part>
+void mix(const float* const (&weights)[R], const Steps<T>& steps, const StepList& list, int dim,
+         int d, Part part, float* const (&out)[R]) {
+  Vec sum[R][V];
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sum[r][v] = load(out[r] + d + v * kWidth, part);
+  const int bytes = 4 * dim * static_cast<int>(sizeof(T)), n = list.count;
+  for (int i = 0; i < n; ++i) {
+    const Step<T>& step = steps.step[list.number[i]];
+    if (d == 0 && i + kAhead < n) prefetch(steps.step[list.number[i + kAhead]].values, bytes);
+    const T* value = step.values + d;
+    for (int j = 0; j < step.count; ++j, value += dim) {
+      Vec x[V];
+      for (int v = 0; v < V; ++v) x[v] = load(value + v * kWidth, part);
+      for (int r = 0; r < R; ++r) {
+        const Vec w = set(weights[r][step.position + j]);
+        for (int v = 0; v < V; ++v) sum[r][v] = fma(w, x[v], sum[r][v]);
+      }
     }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) store(out[r] + d + v * kWidth, sum[r][v], part);
+}
+
+template <int R, typename T>
+void mix_steps(const float* const (&weights)[R], const Steps<T>& steps, const StepList& list,
+               int dim, float* const (&out)[R]) {
+  constexpr int kVectors = R == 1 ? 2 * kMixVectors : kMixVectors;
+  int d = 0;
+  for (; d + kVectors * kWidth <= dim; d += kVectors * kWidth)
+    mix<R, kVectors>(weights, steps, list, dim, d, All{}, out);
+  for (; d + 2 * kWidth <= dim; d += 2 * kWidth)
+    mix<R, 2>(weights, steps, list, dim, d, All{}, out);
+  for (; d + kWidth <= dim; d += kWidth) mix<R, 1>(weights, steps, list, dim, d, All{}, out);
+  if (d < dim) mix<R, 1>(weights, steps, list, dim, d, First{dim - d}, out);
+}
+
+// Bit i of tokens[v]: position 16 v + i is in one of the steps.
+using Tokens = uint16_t[kPartTokens / kWidth];
+
+template <typename T>
+void add_tokens(const Step<T>& step, Tokens& tokens) {
+  const uint32_t bits = ((1u << step.count) - 1u) << (step.position % kWidth);
+  tokens[step.position / kWidth] |= static_cast<uint16_t>(bits);
+}
+
+// R rows over the union of their shared steps, then each over steps of its own, which lie behind.
+template <int R, typename T>
+void attend_rows(const AttendRow* rows, const StepSet* sets, const Steps<T>& shared,
+                 const Steps<T>* own, int dim, float scale, float* scratch) {
+  StepSet all = sets[0];
+  for (int r = 1; r < R; ++r) all.add(sets[r]);
+  StepList list, own_list[R];
+  Tokens of_all = {};
+  all.each([&](int s) {
+    list.add(s);
+    add_tokens(shared.step[s], of_all);
   });
-  for (int v = 0; v < V; ++v) store(out + d + v * kWidth, sum[v] * set(factor), part);
+  const float* q[R];
+  float* scores[R];
+  float* out[R];
+  const float* weights[R];
+  for (int r = 0; r < R; ++r) {
+    q[r] = rows[r].q;
+    out[r] = rows[r].partial;
+    weights[r] = scores[r] = scratch + r * kPartTokens;
+    for_vectors(dim, [&](int d, auto part) { store(out[r] + d, zero(), part); });
+    for (int s = 0; s < own[r].count; ++s) own_list[r].add(s);
+  }
+
+  for_groups<kScoreRows>(R, [&]<int G>(int first) {
+    const float* queries[G];
+    float* to[G];
+    for (int r = 0; r < G; ++r) {
+      queries[r] = q[first + r];
+      to[r] = scores[first + r];
+    }
+    score_steps<G>(queries, shared, list, dim, to);
+  });
+  for (int r = 0; r < R; ++r) {
+    const float* const query[1] = {q[r]};
+    float* const to[1] = {scores[r]};
+    score_steps<1>(query, own[r], own_list[r], dim, to);
+
+    Tokens tokens = {};
+    if (sets[r] == all)
+      __builtin_memcpy(tokens, of_all, sizeof(tokens));
+    else
+      sets[r].each([&](int s) { add_tokens(shared.step[s], tokens); });
+    for (int s = 0; s < own[r].count; ++s) add_tokens(own[r].step[s], tokens);
+    // Steps that only others attend to: 0 times their values adds nothing.
+    for (int v = 0; v < kPartTokens / kWidth; ++v)
+      if (!tokens[v]) store(scores[r] + v * kWidth, zero());
+    weigh(scores[r], tokens, scale, out[r] + dim, out[r] + dim + 1);
+  }
+  mix_steps<R>(weights, shared, list, dim, out);
+  for (int r = 0; r < R; ++r) {
+    const float* const weight[1] = {weights[r]};
+    float* const to[1] = {out[r]};
+    mix_steps<1>(weight, own[r], own_list[r], dim, to);
+  }
+}
+
+// A row alone costs one unit per step, a group a little more for each further row, whether that row
+// attends to the step or not.
+template <int R>
+bool worth_grouping(const StepSet* sets) {
+  if (R == 1) return true;
+  StepSet all = sets[0];
+  int own = sets[0].count();
+  for (int r = 1; r < R; ++r) {
+    all.add(sets[r]);
+    own += sets[r].count();
+  }
+  return all.count() * (100 + (R - 1) * kFurtherRowCost) <= 100 * own;
 }
 
 template <typename T>
-void attend_typed(const float* q, const CacheView& keys, const CacheView& values,
-                  const TokenRange* ranges, int range_count, float scale, float* scratch,
-                  float* out) {
-  int n = 0;
-  for_stretches<T>(keys, ranges, range_count, [&](const T* key, int count) {
-    dots_with_rows(q, key, count, keys.dim, scratch + n);
-    n += count;
+void attend_part_typed(const AttendRow* rows, int row_count, int dim, const AttendPiece* pieces,
+                       int piece_count, int shared_count, float scale, float* scratch) {
+  Steps<T> shared;
+  cut(pieces, shared_count, ~uint64_t{0}, dim, shared);
+  for_groups<kMixRows>(row_count, [&]<int R>(int first) {
+    StepSet sets[R];
+    Steps<T> own[R];
+    for (int r = 0; r < R; ++r) {
+      sets[r] = steps_of(shared, first + r);
+      cut(pieces + shared_count, piece_count - shared_count, uint64_t{1} << (first + r), dim,
+          own[r]);
+    }
+    if (worth_grouping<R>(sets))
+      return attend_rows<R>(rows + first, sets, shared, own, dim, scale, scratch);
+    for (int r = 0; r < R; ++r)
+      attend_rows<1>(rows + first + r, sets + r, shared, own + r, dim, scale, scratch);
   });
-
-  const Vec scales = set(scale);
-  Vec lanes = set(-kInfinity);
-  for_vectors(n, [&](int i, auto part) {
-    const Vec score = load(scratch + i, part) * scales;
-    store(scratch + i, score, part);
-    if constexpr (__is_same(decltype(part), All))
-      lanes = max(score, lanes);
-    else
-      lanes = max(select(first_lanes(part.n), score, lanes), lanes);
-  });
-  const Vec largest = set(reduce_max(lanes));
-  Vec total = zero();
-  for_vectors(n, [&](int i, auto part) {
-    const Vec weight = keep(exp(load(scratch + i, part) - largest), part);
-    store(scratch + i, weight, part);
-    total = total + weight;
-  });
-  const float factor = 1.0f / reduce_add(total);
-
-  const int dim = values.dim;
-  int d = 0;
-  for (; d + kValueVectors * kWidth <= dim; d += kValueVectors * kWidth)
-    weighted_values<T, kValueVectors>(values, ranges, range_count, scratch, factor, d, All{}, out);
-  for (; d + 2 * kWidth <= dim; d += 2 * kWidth)
-    weighted_values<T, 2>(values, ranges, range_count, scratch, factor, d, All{}, out);
-  for (; d + kWidth <= dim; d += kWidth)
-    weighted_values<T, 1>(values, ranges, range_count, scratch, factor, d, All{}, out);
-  if (d < dim)
-    weighted_values<T, 1>(values, ranges, range_count, scratch, factor, d, First{dim - d}, out);
 }
 
 }  // namespace
 
-void attend(const float* q, const CacheView& keys, const CacheView& values,
-            const TokenRange* ranges, int range_count, float scale, float* scratch, float* out) {
-  with_type(keys.type, [&]<typename T>(const T*) {
-    attend_typed<T>(q, keys, values, ranges, range_count, scale, scratch, out);
+void attend_part(const AttendRow* rows, int row_count, int dim, ElementType type,
+                 const AttendPiece* pieces, int piece_count, int shared, float scale,
+                 float* scratch) {
+  with_type(type, [&]<typename T>(const T*) {
+    attend_part_typed<T>(rows, row_count, dim, pieces, piece_count, shared, scale, scratch);
   });
 }
 
-void page_extrema(const void* keys, ElementType type, int count, int dim, void* minmax) {
-  with_type(type, [&]<typename T>(const T*) {
-    const T* first = static_cast<const T*>(keys);
-    T* out = static_cast<T*>(minmax);
+void merge_parts(const float* partials, int parts, int64_t stride, int dim, float* out) {
+  float largest = -kInfinity;
+  for (int i = 0; i < parts; ++i) {
+    const float here = partials[i * stride + dim];
+    if (here > largest) largest = here;
+  }
+  const Vec base = set(largest == -kInfinity ? 0.0f : largest);
+  float total = 0;
+  for_vectors(dim, [&](int d, auto part) { store(out + d, zero(), part); });
+  for (int i = 0; i < parts; ++i) {
+    const float* partial = partials + i * stride;
+    const Vec factor = weight_exp(set(partial[dim]) - base);
+    float lanes[kWidth];
+    store(lanes, factor);
+    total = __builtin_fmaf(partial[dim + 1], lanes[0], total);
     for_vectors(dim, [&](int d, auto part) {
-      const T* key = first + d;
-      Vec low = load(key, part), high = low;
-      for (int j = 1; j < count; ++j) {
-        key += dim;
-        const Vec x = load(key, part);
-        low = min(x, low);
-        high = max(x, high);
-      }
-      store(out + d, low, part);
-      store(out + dim + d, high, part);
+      store(out + d, fma(load(partial + d, part), factor, load(out + d, part)), part);
     });
-  });
-}
-
-void page_scores(const float* q, const void* minmax, ElementType type, int pages, int dim,
-                 float* score) {
-  with_type(type, [&]<typename T>(const T*) {
-    const T* first = static_cast<const T*>(minmax);
-    for (int p = 0; p < pages; p += 4) {
-      Vec sum[4] = {zero(), zero(), zero(), zero()};
-      const T* low[4];
-      for (int k = 0; k < 4; ++k)
-        low[k] = first + static_cast<int64_t>(smaller(p + k, pages - 1)) * 2 * dim;
-      for_vectors(dim, [&](int d, auto part) {
-        const Vec x = load(q + d, part);
-        const Mask positive = less(zero(), x);
-        for (int k = 0; k < 4; ++k) {
-          const Vec bound = select(positive, load(low[k] + dim + d, part), load(low[k] + d, part));
-          sum[k] = fma(x, bound, sum[k]);
-        }
-      });
-      float some[4];
-      reduce_add4(sum[0], sum[1], sum[2], sum[3], some);
-      for (int k = 0; k < 4 && p + k < pages; ++k) score[p + k] = some[k];
-    }
-  });
+  }
+  const Vec share = set(1.0f / total);
+  for_vectors(dim, [&](int d, auto part) { store(out + d, load(out + d, part) * share, part); });
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -103,12 +103,12 @@ float weigh(float* row, int seen, float scale, float& largest, float& total) {
   const float base = largest == -kInfinity ? 0.0f : largest;
   Vec sum = zero();
   for (int v = 0; v < kKeyVectors; ++v) {
-    const Vec weight = exp(score[v] - set(base));
+    const Vec weight = weight_exp(score[v] - set(base));
     store(row + v * kWidth, weight);
     sum = sum + weight;
   }
   float factor[kWidth];
-  store(factor, exp(set(before - base)));
+  store(factor, weight_exp(set(before - base)));
   total = __builtin_fmaf(total, factor[0], reduce_add(sum));
   return factor[0];
 }

@@ -22,13 +22,19 @@ void fake_quantise(float* z, int n, int bits);
 void store_elements(const float* x, int n, ElementType type, void* out);
 void load_elements(const void* x, ElementType type, int n, float* out);
 void page_extrema(const void* keys, ElementType type, int count, int dim, void* minmax);
-void page_scores(const float* q, const void* minmax, ElementType type, int pages, int dim,
-                 float* score);
-void attend(const float* q, const CacheView& keys, const CacheView& values,
-            const TokenRange* ranges, int range_count, float scale, float* scratch, float* out);
+void page_scores(const float* q, int heads, const ExtremaView& extrema, int first, int count,
+                 float* score, int64_t stride);
+void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties, uint64_t* marks,
+                  int32_t* scratch);
+void attend_part(const AttendRow* rows, int row_count, int dim, ElementType type,
+                 const AttendPiece* pieces, int piece_count, int shared, float scale,
+                 float* scratch);
+void merge_parts(const float* partials, int parts, int64_t stride, int dim, float* out);
 void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                    const CacheView& keys, const CacheView& values, float scale, float* scratch,
                    float* out);
+void softmax_step(float* scores, int64_t stride, int rows, int keys, int seen, int heads,
+                  float scale, float* largest, float* total, float* out, int dim);
 void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x);
 void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n,
                 float* out);

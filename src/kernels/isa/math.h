@@ -23,6 +23,13 @@ inline Vec exp(Vec x) {
   return times_power_of_2(p, n);
 }
 
+// e^x for a weight in a softmax, x <= 0: 0 below -87, where the result would be subnormal. Those
+// are computed a hundred times as slowly, and positions that are masked with -infinity are many.
+inline Vec weight_exp(Vec x) {
+  const Vec lowest = set(-87.0f);
+  return select(less(x, lowest), zero(), exp(max(lowest, x)));
+}
+
 // erf within 1 ulp (N. Juffa's minimax polynomials): an odd polynomial near 0, 1 - e^p further out.
 inline Vec erf(Vec x) {
   const Vec t = abs(x), s = x * x;

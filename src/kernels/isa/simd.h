@@ -35,6 +35,22 @@ inline void for_vectors(int n, const Body& body) {
   if (i < n) body(i, First{n - i});
 }
 
+// Calls body.operator()<R>(first) for [0, n): groups of Most, then smaller ones.
+template <int Most, typename Body>
+inline void for_groups(int n, const Body& body) {
+  int i = 0;
+  for (; i + Most <= n; i += Most) body.template operator()<Most>(i);
+  if constexpr (Most > 2) {
+    if (i + 2 <= n) {
+      body.template operator()<2>(i);
+      i += 2;
+    }
+  }
+  if constexpr (Most > 1) {
+    if (i < n) body.template operator()<1>(i);
+  }
+}
+
 // Calls body with a typed null pointer, so that one generic lambda serves both element types.
 template <typename Body>
 inline void with_type(ElementType type, const Body& body) {

@@ -9,13 +9,21 @@ struct Vec {
 struct Mask {
   __m256 lo, hi;
 };
+struct Keys {
+  __m256i lo, hi;
+};
 
 // Tile shapes that fill 16 registers: see tile.h and products.cpp.
 inline constexpr int kMatvecRows = 4;
 inline constexpr int kDotTileRows = 2, kDotTileOutputs = 3;
 inline constexpr int kTileRows = 6, kTileVectors = 1;
 inline constexpr int kCodeTileOutputs = 1;
-inline constexpr int kValueVectors = 4;
+// Attention (attend.cpp): rows that share a load of four keys, and rows and vectors of the weighted
+// sum of values.
+inline constexpr int kScoreRows = 1;
+inline constexpr int kMixRows = 2, kMixVectors = 2;
+inline constexpr int kFurtherRowCost =
+    60;  // percent of the first row's, in a group that shares loads
 
 struct FirstMasks {
   __m256i lo, hi;
@@ -154,6 +162,13 @@ inline Mask first_lanes(int n) {
   const FirstMasks m = first_masks(n);
   return {_mm256_castsi256_ps(m.lo), _mm256_castsi256_ps(m.hi)};
 }
+// Lane i where bit i is set.
+inline Mask lanes_of(uint32_t bits) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(bits));
+  const __m256i lo = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), hi = _mm256_slli_epi32(lo, 8);
+  return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, lo), lo)),
+          _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, hi), hi))};
+}
 inline Vec select(Mask m, Vec yes, Vec no) {
   return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
 }
@@ -172,12 +187,81 @@ inline Vec times_power_of_2(Vec a, Vec n) {
   return {times_power_of_2(a.lo, n.lo), times_power_of_2(a.hi, n.hi)};
 }
 
-// The sums of four vectors, each folded as l with l+8, l+4, l+2, l+1.
+// The first two folds of a sum, l with l+8 and l+4.
 inline __m128 quarter(Vec a) {
   const __m256 half = _mm256_add_ps(a.lo, a.hi);
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
-}  // namespace sol::kernels::SOL_ISA_NAME
+// The sums of four vectors, each folded as l with l+8, l+4, l+2, l+1.
+inline void reduce_add4(Vec a, Vec b, Vec c, Vec d, float* sums) {
+  __m128 w = quarter(a), x = quarter(b), y = quarter(c), z = quarter(d);
+  _MM_TRANSPOSE4_PS(w, x, y, z);
+  _mm_storeu_ps(sums, _mm_add_ps(_mm_add_ps(w, y), _mm_add_ps(x, z)));
+}
 
-#include "kernels/isa/simd_reduce.h"
+// The same of R times four vectors, four sums to each place.
+template <int R>
+inline void reduce_add4(const Vec (&v)[R][4], float* const (&sums)[R]) {
+  for (int r = 0; r < R; ++r) reduce_add4(v[r][0], v[r][1], v[r][2], v[r][3], sums[r]);
+}
+
+// Bit i: p[i] has a bit of `wanted`, for eight of them.
+inline uint32_t test_eight(const uint64_t* p, uint64_t wanted) {
+  const __m256i all = _mm256_set1_epi64x(static_cast<int64_t>(wanted));
+  const auto none = [&](const uint64_t* at) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    const __m256i empty = _mm256_cmpeq_epi64(_mm256_and_si256(x, all), _mm256_setzero_si256());
+    return static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(empty)));
+  };
+  return ~(none(p) | none(p + 4) << 4) & 0xffu;
+}
+
+// --- integers that order as floats do (largest.cpp), 16 at a time ---
+
+inline void store(int32_t* p, Keys a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), a.hi);
+}
+inline Keys load_keys(const int32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
+}
+// |x|, NaN above infinity.
+inline Keys magnitude_keys(Vec x) {
+  const Vec a = abs(x);
+  return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)};
+}
+// x, -0 equal to +0, NaN lowest.
+inline __m256i value_keys(__m256 x) {
+  const __m256i u = _mm256_castps_si256(_mm256_add_ps(x, _mm256_setzero_ps()));
+  const __m256i flip = _mm256_srli_epi32(_mm256_srai_epi32(u, 31), 1);
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  return _mm256_blendv_epi8(_mm256_xor_si256(u, flip), _mm256_set1_epi32(-0x7fffffff - 1), nan);
+}
+inline Keys value_keys(Vec x) {
+  return {value_keys(x.lo), value_keys(x.hi)};
+}
+inline Keys min(Keys a, Keys b) {
+  return {_mm256_min_epi32(a.lo, b.lo), _mm256_min_epi32(a.hi, b.hi)};
+}
+inline Keys max(Keys a, Keys b) {
+  return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)};
+}
+// Bit i: element i is greater than t.
+inline uint32_t greater(Keys a, int32_t t) {
+  const __m256i limit = _mm256_set1_epi32(t);
+  const auto bits = [&](__m256i x) {
+    return static_cast<uint32_t>(
+        _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(x, limit))));
+  };
+  return bits(a.lo) | bits(a.hi) << 8;
+}
+// The elements whose bit is set, moved together to p; may write 16 elements.
+inline void compress(int32_t* p, Keys a, uint32_t bits) {
+  int32_t all[16];
+  store(all, a);
+  for (; bits; bits &= bits - 1) *p++ = all[__builtin_ctz(bits)];
+}
+
+}  // namespace sol::kernels::SOL_ISA_NAME

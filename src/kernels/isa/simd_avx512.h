@@ -9,13 +9,21 @@ struct Vec {
 struct Mask {
   __mmask16 bits;
 };
+struct Keys {
+  __m512i v;
+};
 
 // Tile shapes that fill 32 registers: see tile.h and products.cpp.
 inline constexpr int kMatvecRows = 8;
 inline constexpr int kDotTileRows = 4, kDotTileOutputs = 5;
 inline constexpr int kTileRows = 6, kTileVectors = 4;
 inline constexpr int kCodeTileOutputs = 4;
-inline constexpr int kValueVectors = 8;
+// Attention (attend.cpp): rows that share a load of four keys, and rows and vectors of the weighted
+// sum of values.
+inline constexpr int kScoreRows = 4;
+inline constexpr int kMixRows = 4, kMixVectors = 4;
+inline constexpr int kFurtherRowCost =
+    25;  // percent of the first row's, in a group that shares loads
 
 inline __mmask16 first_bits(int n) {
   return static_cast<__mmask16>((1u << n) - 1u);
@@ -125,6 +133,10 @@ inline Mask less(Vec a, Vec b) {
 inline Mask first_lanes(int n) {
   return {first_bits(n)};
 }
+// Lane i where bit i is set.
+inline Mask lanes_of(uint32_t bits) {
+  return {static_cast<__mmask16>(bits)};
+}
 inline Vec select(Mask m, Vec yes, Vec no) {
   return {_mm512_mask_blend_ps(m.bits, no.v, yes.v)};
 }
@@ -134,12 +146,82 @@ inline Vec times_power_of_2(Vec a, Vec n) {
   return {_mm512_scalef_ps(a.v, n.v)};
 }
 
+// The first two folds (l with l+8, l+4) of four vectors: one 128-bit lane each.
+inline __m512 fold_lanes(Vec a, Vec b, Vec c, Vec d) {
+  const __m512 ab =
+      _mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0x44), _mm512_shuffle_f32x4(a.v, b.v, 0xee));
+  const __m512 cd =
+      _mm512_add_ps(_mm512_shuffle_f32x4(c.v, d.v, 0x44), _mm512_shuffle_f32x4(c.v, d.v, 0xee));
+  return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+}
+
 // The sums of four vectors, each folded as l with l+8, l+4, l+2, l+1.
-inline __m128 quarter(Vec a) {
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
-  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+inline void reduce_add4(Vec a, Vec b, Vec c, Vec d, float* sums) {
+  __m512 lanes = fold_lanes(a, b, c, d);
+  lanes = _mm512_add_ps(lanes, _mm512_permute_ps(lanes, 0x4e));
+  lanes = _mm512_add_ps(lanes, _mm512_permute_ps(lanes, 0xb1));
+  _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, lanes)));
+}
+
+// The same of R times four vectors, four sums to each place.
+template <int R>
+inline void reduce_add4(const Vec (&v)[R][4], float* const (&sums)[R]) {
+  if constexpr (R == 4) {
+    // Lane r of t[i] is row r's vector i, folded to four.
+    __m512 t[4];
+    for (int i = 0; i < 4; ++i) t[i] = fold_lanes(v[0][i], v[1][i], v[2][i], v[3][i]);
+    const __m512 x =
+        _mm512_add_ps(_mm512_shuffle_ps(t[0], t[1], 0x44), _mm512_shuffle_ps(t[0], t[1], 0xee));
+    const __m512 y =
+        _mm512_add_ps(_mm512_shuffle_ps(t[2], t[3], 0x44), _mm512_shuffle_ps(t[2], t[3], 0xee));
+    const __m512 all = _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x88), _mm512_shuffle_ps(x, y, 0xdd));
+    _mm_storeu_ps(sums[0], _mm512_castps512_ps128(all));
+    _mm_storeu_ps(sums[1], _mm512_extractf32x4_ps(all, 1));
+    _mm_storeu_ps(sums[2], _mm512_extractf32x4_ps(all, 2));
+    _mm_storeu_ps(sums[3], _mm512_extractf32x4_ps(all, 3));
+  } else {
+    for (int r = 0; r < R; ++r) reduce_add4(v[r][0], v[r][1], v[r][2], v[r][3], sums[r]);
+  }
+}
+
+// Bit i: p[i] has a bit of `wanted`, for eight of them.
+inline uint32_t test_eight(const uint64_t* p, uint64_t wanted) {
+  return _mm512_test_epi64_mask(_mm512_loadu_si512(p),
+                                _mm512_set1_epi64(static_cast<int64_t>(wanted)));
+}
+
+// --- integers that order as floats do (largest.cpp), 16 at a time ---
+
+inline void store(int32_t* p, Keys a) {
+  _mm512_storeu_si512(p, a.v);
+}
+inline Keys load_keys(const int32_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+// |x|, NaN above infinity.
+inline Keys magnitude_keys(Vec x) {
+  return {_mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff))};
+}
+// x, -0 equal to +0, NaN lowest.
+inline Keys value_keys(Vec x) {
+  const __m512i u = _mm512_castps_si512(_mm512_add_ps(x.v, _mm512_setzero_ps()));
+  const __m512i flip = _mm512_srli_epi32(_mm512_srai_epi32(u, 31), 1);
+  const __mmask16 nan = _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q);
+  return {_mm512_mask_set1_epi32(_mm512_xor_si512(u, flip), nan, -0x7fffffff - 1)};
+}
+inline Keys min(Keys a, Keys b) {
+  return {_mm512_min_epi32(a.v, b.v)};
+}
+inline Keys max(Keys a, Keys b) {
+  return {_mm512_max_epi32(a.v, b.v)};
+}
+// Bit i: element i is greater than t.
+inline uint32_t greater(Keys a, int32_t t) {
+  return _mm512_cmpgt_epi32_mask(a.v, _mm512_set1_epi32(t));
+}
+// The elements whose bit is set, moved together to p; writes 16 elements.
+inline void compress(int32_t* p, Keys a, uint32_t bits) {
+  _mm512_storeu_si512(p, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), a.v));
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME
-
-#include "kernels/isa/simd_reduce.h"

@@ -1,0 +1,113 @@
+#include "kernels/tile_dnnl.h"
+
+#include <omp.h>
+
+#include <cstddef>
+#include <dnnl.hpp>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fail.h"
+#include "kernels/matmul_dnnl.h"
+
+namespace sol::kernels {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Type = dnnl::memory::data_type;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+// oneDNN must neither plan for nor start more threads than the caller's one.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// A compiled product with its arguments, made once: creating memory objects costs as much as a
+// small product.
+class Compiled {
+ public:
+  explicit Compiled(const TileProduct& s) : shape_(s) {
+    const dnnl::memory::dims strides =
+        s.b_layout == Layout::in_major ? dnnl::memory::dims{s.out, 1} : dnnl::memory::dims{1, s.in};
+    const Desc a({s.rows, s.in}, Type::bf16, {s.a_stride, 1});
+    const Desc b({s.in, s.out}, Type::bf16, strides);
+    const Desc y({s.rows, s.out}, Type::f32, {s.y_stride, 1});
+    dnnl::primitive_attr attributes;
+    // The library's own working memory belongs to the thread that compiles, not to the one that
+    // runs.
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (s.accumulate) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attributes.set_post_ops(sum);
+    }
+    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, y), attributes,
+                                                   engine());
+    product_ = dnnl::matmul(description);
+    a_ = dnnl::memory(a, engine(), nullptr);
+    b_ = dnnl::memory(b, engine(), nullptr);
+    y_ = dnnl::memory(y, engine(), nullptr);
+    arguments_ = {{DNNL_ARG_SRC, a_},
+                  {DNNL_ARG_WEIGHTS, b_},
+                  {DNNL_ARG_DST, y_},
+                  {DNNL_ARG_SCRATCHPAD, dnnl::memory(description.scratchpad_desc(), engine())}};
+  }
+
+  const TileProduct& shape() const { return shape_; }
+
+  void run(dnnl::stream& stream, const bf16* a, const bf16* b, float* y) {
+    // oneDNN takes pointers to const nowhere; it does not write to arguments that it reads.
+    a_.set_data_handle(const_cast<bf16*>(a));
+    b_.set_data_handle(const_cast<bf16*>(b));
+    y_.set_data_handle(y);
+    product_.execute(stream, arguments_);
+  }
+
+ private:
+  TileProduct shape_;
+  dnnl::matmul product_;
+  dnnl::memory a_, b_, y_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+// This thread's compiled products; few shapes occur, so they are looked for one by one.
+Compiled& compiled(const TileProduct& shape) {
+  thread_local std::vector<std::unique_ptr<Compiled>> all;
+  constexpr size_t kMost = 256;
+  for (const auto& one : all)
+    if (one->shape() == shape) return *one;
+  if (all.size() >= kMost) all.clear();
+  return *all.emplace_back(std::make_unique<Compiled>(shape));
+}
+
+}  // namespace
+
+bool have_tile_products() {
+  return dnnl_multiplies(ElementType::bf16);
+}
+
+void tile_product(const TileProduct& shape, const bf16* a, const bf16* b, float* y) {
+  const OneThread guard;
+  try {
+    thread_local dnnl::stream stream(engine());
+    compiled(shape).run(stream, a, b, y);
+    stream.wait();
+  } catch (const dnnl::error& error) {
+    fail("oneDNN cannot multiply {} rows with a {} x {} tile: {} (status {})", shape.rows, shape.in,
+         shape.out, error.what(), static_cast<int>(error.status));
+  }
+}
+
+}  // namespace sol::kernels
