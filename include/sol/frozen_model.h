@@ -113,7 +113,7 @@ class FrozenModel {
   // Dense pass over each item's tokens, in chunks. A sequence may occur once only. Throws Error
   // when a token is outside the vocabulary or a sequence would outgrow max_position_embeddings
   // (nothing has changed then), Cancelled between chunks when `stop` was requested (sequences are
-  // truncated back to their old length).
+  // truncated back to their old length, as after any other error).
   virtual void extend(std::span<ExtendItem> items, std::stop_token stop = {}) = 0;
 
   // One token per item, each under its own action; sequences may differ in length and options.

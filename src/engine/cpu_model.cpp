@@ -19,6 +19,22 @@ namespace {
 // Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
 constexpr int chunk_rows = 512;
 
+// Takes sequences back to the lengths they had, unless the pass that lengthens them succeeds.
+class LengthGuard {
+ public:
+  LengthGuard() = default;
+  LengthGuard(const LengthGuard&) = delete;
+  LengthGuard& operator=(const LengthGuard&) = delete;
+  ~LengthGuard() {
+    for (const auto& [sequence, length] : lengths_) sequence->truncate(length);
+  }
+  void remember(CpuSequence& sequence) { lengths_.emplace_back(&sequence, sequence.length()); }
+  void keep() { lengths_.clear(); }
+
+ private:
+  std::vector<std::pair<CpuSequence*, int>> lengths_;
+};
+
 size_t area(int rows, int64_t width) {
   return static_cast<size_t>(rows) * static_cast<size_t>(width);
 }
@@ -40,6 +56,7 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
 // The forward pass
 
 void CpuModel::forward(Batch& batch) {
+  cut_into_pieces(batch);
   resize(batch);
   embed_tokens(batch);
   if (batch.decode) prepare_decode(config_, batch);
@@ -73,6 +90,19 @@ void CpuModel::run_layer(int layer, Batch& batch) const {
   run_mlp(weights, batch);
   quantise(batch);
   add_to_residual();
+}
+
+void CpuModel::cut_into_pieces(Batch& batch) const {
+  batch.pieces.clear();
+  for (const Segment& segment : batch.segments) {
+    const int block = segment.sequence->layout().tokens;
+    for (int r = 0; r < segment.rows;) {
+      const int position = segment.position + r;
+      const int rows = std::min(segment.rows - r, block - position % block);
+      batch.pieces.push_back({segment.sequence, segment.first_row + r, rows, position, {}});
+      r += rows;
+    }
+  }
 }
 
 void CpuModel::resize(Batch& batch) const {
@@ -120,11 +150,11 @@ void CpuModel::rotate(Batch& batch) const {
   const int64_t q_stride = static_cast<int64_t>(config_.num_heads) * config_.head_dim;
   const int64_t k_stride = static_cast<int64_t>(config_.num_kv_heads) * config_.head_dim;
   const auto rotary = kernels::kernels().rotary;
-  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-    const Segment& segment = batch.segments[s];
-    for (int r = 0; r < segment.rows; ++r) {
-      const int64_t row = segment.first_row + r;
-      const int64_t table = static_cast<int64_t>(segment.position + r) * half;
+  parallel_for(static_cast<int64_t>(batch.pieces.size()), [&](int64_t p) {
+    const Segment& piece = batch.pieces[p];
+    for (int r = 0; r < piece.rows; ++r) {
+      const int64_t row = piece.first_row + r;
+      const int64_t table = static_cast<int64_t>(piece.position + r) * half;
       rotary(&batch.q[row * q_stride], config_.num_heads, config_.head_dim, &cos_[table],
              &sin_[table]);
       rotary(&batch.k[row * k_stride], config_.num_kv_heads, config_.head_dim, &cos_[table],
@@ -135,12 +165,11 @@ void CpuModel::rotate(Batch& batch) const {
 
 void CpuModel::write_cache(int layer, Batch& batch) const {
   const int64_t stride = static_cast<int64_t>(config_.num_kv_heads) * config_.head_dim;
-  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-    const Segment& segment = batch.segments[s];
-    const int64_t at = segment.first_row * stride;
-    segment.sequence->write(layer, segment.position, segment.rows, &batch.k[at], &batch.v[at],
-                            stride);
-    segment.sequence->update_extrema(layer, segment.position, segment.rows);
+  parallel_for(static_cast<int64_t>(batch.pieces.size()), [&](int64_t p) {
+    const Segment& piece = batch.pieces[p];
+    const int64_t at = piece.first_row * stride;
+    piece.sequence->write(layer, piece.position, piece.rows, &batch.k[at], &batch.v[at], stride);
+    piece.sequence->update_extrema(layer, piece.position, piece.rows);
   });
 }
 
@@ -281,7 +310,7 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
 
 void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
   std::set<const Sequence*> seen;
-  std::vector<int> old_lengths;
+  LengthGuard lengths;
   int longest = 0;
   for (const ExtendItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
@@ -295,7 +324,7 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
       }
       if (wanted.out.log_prob) check_token(wanted.out.target);
     }
-    old_lengths.push_back(sequence.length());
+    lengths.remember(sequence);
     longest = std::max(longest, sequence.length() + static_cast<int>(item.tokens.size()));
   }
   grow_rotary_table(longest);
@@ -333,11 +362,9 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
       }
     }
     if (batch.rows() > 0) forward(batch);
-    if (stop.stop_requested() && item < items.size()) {
-      for (size_t i = 0; i < items.size(); ++i) own(items[i].sequence).truncate(old_lengths[i]);
-      throw Cancelled();
-    }
+    if (stop.stop_requested() && item < items.size()) throw Cancelled();
   }
+  lengths.keep();
 }
 
 void CpuModel::decode(std::span<DecodeItem> items) {
@@ -367,8 +394,10 @@ void CpuModel::decode(std::span<DecodeItem> items) {
   batch.tokens.clear();
   batch.wanted.clear();
   batch.costs.clear();
+  LengthGuard lengths;
   for (const DecodeItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
+    lengths.remember(sequence);
     const int row = batch.rows();
     batch.segments.push_back({&sequence, row, 1, sequence.length(), item.action});
     sequence.grow(1);
@@ -378,14 +407,14 @@ void CpuModel::decode(std::span<DecodeItem> items) {
     if (item.out.wants_anything()) batch.wanted.push_back({row, item.out});
   }
   forward(batch);
+  lengths.keep();
 }
 
 std::vector<std::unique_ptr<Sequence>> CpuModel::fork(const Sequence& parent, int n) {
-  const auto* sequence = dynamic_cast<const CpuSequence*>(&parent);
-  if (!sequence) fail("fork: the sequence was made by another model");
+  const CpuSequence& sequence = own(&parent);
   std::vector<std::unique_ptr<Sequence>> children;
   children.reserve(static_cast<size_t>(std::max(n, 0)));
-  for (int i = 0; i < n; ++i) children.push_back(sequence->fork());
+  for (int i = 0; i < n; ++i) children.push_back(sequence.fork());
   return children;
 }
 
@@ -421,14 +450,17 @@ void CpuModel::grow_rotary_table(int positions) {
   }
 }
 
-CpuSequence& CpuModel::own(Sequence* sequence) const {
-  auto* cpu_sequence = dynamic_cast<CpuSequence*>(sequence);
-  if (!cpu_sequence || cpu_sequence->layout().layers != config_.num_layers ||
-      cpu_sequence->layout().dim != config_.head_dim ||
-      cpu_sequence->layout().kv_heads != config_.num_kv_heads) {
+// A sequence's blocks come from a pool of the model that made it.
+const CpuSequence& CpuModel::own(const Sequence* sequence) const {
+  const auto* cpu_sequence = dynamic_cast<const CpuSequence*>(sequence);
+  if (!cpu_sequence || std::ranges::find(pools_, cpu_sequence->pool()) == pools_.end()) {
     fail("the sequence was made by another model");
   }
   return *cpu_sequence;
+}
+
+CpuSequence& CpuModel::own(Sequence* sequence) const {
+  return const_cast<CpuSequence&>(own(static_cast<const Sequence*>(sequence)));
 }
 
 void CpuModel::check_token(int32_t token) const {

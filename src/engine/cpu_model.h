@@ -40,6 +40,7 @@ class CpuModel final : public FrozenModel {
  private:
   // The forward pass, in the order in which it happens.
   void forward(Batch& batch);
+  void cut_into_pieces(Batch& batch) const;
   void resize(Batch& batch) const;
   void embed_tokens(Batch& batch) const;
   void run_layer(int layer, Batch& batch) const;
@@ -60,6 +61,7 @@ class CpuModel final : public FrozenModel {
   void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
                std::vector<float>& y) const;
   void grow_rotary_table(int positions);
+  const CpuSequence& own(const Sequence* sequence) const;
   CpuSequence& own(Sequence* sequence) const;
   void check_token(int32_t token) const;
   void check_room(const CpuSequence& sequence, size_t count) const;

@@ -90,18 +90,16 @@ Product product_for(const Key& key) {
   return products.emplace(key, make_product(key)).first->second;
 }
 
-// Inside a parallel region oneDNN must neither plan for nor start more threads than the caller's
-// one.
-class OwnThreadOnly {
+// oneDNN plans for and starts as many threads as OpenMP would on this thread: the program's number,
+// or, inside a parallel region, the caller's one only.
+class LibraryThreads {
  public:
-  OwnThreadOnly() : before_(omp_get_max_threads()) {
-    if (omp_in_parallel()) omp_set_num_threads(1);
+  LibraryThreads() : before_(omp_get_max_threads()) {
+    omp_set_num_threads(omp_in_parallel() ? 1 : thread_count());
   }
-  ~OwnThreadOnly() {
-    if (omp_in_parallel()) omp_set_num_threads(before_);
-  }
-  OwnThreadOnly(const OwnThreadOnly&) = delete;
-  OwnThreadOnly& operator=(const OwnThreadOnly&) = delete;
+  ~LibraryThreads() { omp_set_num_threads(before_); }
+  LibraryThreads(const LibraryThreads&) = delete;
+  LibraryThreads& operator=(const LibraryThreads&) = delete;
 
  private:
   int before_;
@@ -110,7 +108,7 @@ class OwnThreadOnly {
 // `x` holds rows of the weights' type, x_stride elements apart.
 bool multiply(const void* x, int64_t x_stride, int rows, const WeightView& w, float* y,
               int64_t y_stride) {
-  const OwnThreadOnly guard;
+  const LibraryThreads guard;
   const Key key{rows,     w.in,     w.out, omp_get_max_threads(), x_stride, w.stride,
                 y_stride, w.layout, w.type};
   try {

@@ -292,6 +292,8 @@ TEST(Sequence, BadRequestsAreErrorsThatChangeNothing) {
                 decode(*model, *sequence, 1, {1.0f, 1.5f, 16});
               }),
               testing::HasSubstr("out of range"));
+  EXPECT_THAT(error_of([&] { decode(*other, *sequence, 1); }), testing::HasSubstr("another model"));
+  EXPECT_THAT(error_of([&] { other->fork(*sequence, 1); }), testing::HasSubstr("another model"));
   EXPECT_THAT(error_of([&] { model->truncate(*sequence, 11); }),
               testing::HasSubstr("outside 0..10"));
   EXPECT_THAT(error_of([&] { model->create({.page_size = 0}); }),
