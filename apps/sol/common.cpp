@@ -61,6 +61,9 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
           "does it once)")
       ->check(CLI::IsMember({"auto", "int8", "int4"}))
       ->capture_default_str();
+  command.add_flag(
+      "--prune-down", flags.prune_down,
+      "Not in the paper: ρ also chooses among the inputs of the MLP's down projection");
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
   command.add_option("--seed", flags.seed, "Seed of every random draw")
@@ -95,6 +98,7 @@ ModelOptions model_options(const ModelFlags& flags) {
   options.weights = formats.at(flags.weights);
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
+  options.prune_down = flags.prune_down;
   return options;
 }
 

@@ -39,6 +39,7 @@ struct ModelFlags {
   std::string precision = "auto";
   std::string weights = "auto";
   bool deterministic = false;
+  bool prune_down = false;
   uint64_t seed = 0;
 
   std::filesystem::path model_dir() const { return model.empty() ? default_model_dir() : model; }
@@ -46,8 +47,8 @@ struct ModelFlags {
 
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
-// -m/--model, --threads, --precision, --weights, --deterministic, --seed. `flags` must live as long
-// as `command`.
+// -m/--model, --threads, --precision, --weights, --prune-down, --deterministic, --seed. `flags`
+// must live as long as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 ModelOptions model_options(const ModelFlags& flags);

@@ -35,6 +35,8 @@ struct ModelOptions {
   bool deterministic = false;  // own products in one order of summation: bit-identical results for
                                // every batch size and thread count
   WeightFormat weights = WeightFormat::automatic;
+  bool prune_down = false;  // not in the paper: ρ also chooses among the inputs of the MLP's down
+                            // projection (TEAL prunes every matrix); dense passes are as ever
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via

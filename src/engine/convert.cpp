@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -99,7 +100,7 @@ class Plan {
         [gate, up, type = type_](std::span<std::byte> out) {
           require_finite(*gate);
           require_finite(*up);
-          pack_gate_up(*gate, *up, type, out.data());
+          pack_channels(std::array{gate, up}, type, out.data());
         });
   }
 

@@ -48,7 +48,7 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
   if (!options.deterministic && precision_ == Precision::f32)
     mode_ = kernels::MatmulMode::library_f32;
   fingerprint_ = fingerprint_of(config_, store);
-  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options.weights);
+  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options);
   inverse_frequencies_ = rotary_inverse_frequencies(config_);
 }
 
@@ -175,52 +175,57 @@ void CpuModel::write_cache(int layer, Batch& batch) const {
 
 void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
   const int64_t width = config_.intermediate_size;
-  gate_and_up(layer, batch);
+  if (batch.decode)
+    product_of_kept(batch.normed, batch, layer.gate_up, batch.gate_up);
+  else
+    product(batch.normed, batch.rows(), layer.gate_up, batch.gate_up);
   parallel_for(batch.rows(), [&](int64_t r) {
     const float* gate = &batch.gate_up[2 * r * width];
     kernels::kernels().silu_mul(gate, gate + width, config_.intermediate_size,
                                 &batch.inner[r * width]);
   });
-  product(batch.inner, batch.rows(), layer.down, batch.update);
+  const bool prune_down = layer.down.layout == kernels::Layout::in_major;
+  if (batch.decode && prune_down)
+    product_of_kept(batch.inner, batch, layer.down, batch.update);
+  else
+    product(batch.inner, batch.rows(), layer.down, batch.update);
 }
 
-// ρ: of the MLP's input only the channels of largest magnitude count (paper, "Structured MLP
-// activation pruning"). One token: the other channels' rows are not read. A batch, whose union of
-// kept channels soon is everything: they are zeroed.
-void CpuModel::gate_and_up(const CpuLayer& layer, Batch& batch) const {
-  const int d = config_.hidden_size;
-  if (batch.decode && batch.rows() == 1) {
-    const int keep = kernels::keep_count(batch.segments[0].action.rho, d);
+// ρ: of each row's inputs only the channels of largest magnitude count (paper, "Structured MLP
+// activation pruning"), W stored by channel. One token: the other channels' rows are not read. A
+// batch, whose union of kept channels soon is everything: they are zeroed.
+void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const WeightView& w,
+                               std::vector<float>& y) const {
+  if (batch.rows() == 1) {
+    const int keep = kernels::keep_count(batch.segments[0].action.rho, w.in);
     std::vector<int> channels;
-    if (keep < d) kernels::top_channels(batch.normed.data(), d, keep, channels);
+    if (keep < w.in) kernels::top_channels(x.data(), w.in, keep, channels);
     const int threads = thread_count();
     parallel_for(threads, [&](int64_t part) {
-      const Range range = split(layer.gate_up.out, threads, static_cast<int>(part), 64);
+      const Range range = split(w.out, threads, static_cast<int>(part), 64);
       if (range.begin == range.end) return;
-      kernels::kernels().matvec_in_major(
-          layer.gate_up, batch.normed.data(), keep < d ? channels.data() : nullptr, keep,
-          static_cast<int>(range.begin), static_cast<int>(range.end), batch.gate_up.data());
+      kernels::kernels().matvec_in_major(w, x.data(), keep < w.in ? channels.data() : nullptr, keep,
+                                         static_cast<int>(range.begin), static_cast<int>(range.end),
+                                         y.data());
     });
     return;
   }
-  if (batch.decode) {
-    parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-      const int keep = kernels::keep_count(batch.segments[s].action.rho, d);
-      if (keep == d) return;
-      float* x = &batch.normed[s * d];
-      std::vector<int> channels;
-      kernels::top_channels(x, d, keep, channels);
-      auto kept = channels.begin();
-      for (int c = 0; c < d; ++c) {
-        if (kept != channels.end() && *kept == c) {
-          ++kept;
-        } else {
-          x[c] = 0.0f;
-        }
+  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
+    const int keep = kernels::keep_count(batch.segments[s].action.rho, w.in);
+    if (keep == w.in) return;
+    float* row = &x[s * w.in];
+    std::vector<int> channels;
+    kernels::top_channels(row, w.in, keep, channels);
+    auto kept = channels.begin();
+    for (int c = 0; c < w.in; ++c) {
+      if (kept != channels.end() && *kept == c) {
+        ++kept;
+      } else {
+        row[c] = 0.0f;
       }
-    });
-  }
-  product(batch.normed, batch.rows(), layer.gate_up, batch.gate_up);
+    }
+  });
+  product(x, batch.rows(), w, y);
 }
 
 // q: the MLP's output, before it joins the residual (paper, "Activation quantization").
@@ -233,10 +238,12 @@ void CpuModel::quantise(Batch& batch) const {
 }
 
 uint64_t CpuModel::layer_weight_bytes(float rho) const {
-  const int keep = kernels::keep_count(rho, config_.hidden_size);
+  const auto kept = [&](int channels) {
+    return static_cast<uint64_t>(kernels::keep_count(rho, channels));
+  };
   return static_cast<uint64_t>(config_.num_layers) *
-         (weights_->layer_bytes_without_gate_up +
-          static_cast<uint64_t>(keep) * weights_->gate_up_row_bytes);
+         (weights_->layer_fixed_bytes + kept(config_.hidden_size) * weights_->gate_up_row_bytes +
+          kept(config_.intermediate_size) * weights_->down_row_bytes);
 }
 
 void CpuModel::count_weight_bytes(Batch& batch) const {

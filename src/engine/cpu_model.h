@@ -48,7 +48,8 @@ class CpuModel final : public FrozenModel {
   void rotate(Batch& batch) const;
   void write_cache(int layer, Batch& batch) const;
   void run_mlp(const CpuLayer& layer, Batch& batch) const;
-  void gate_and_up(const CpuLayer& layer, Batch& batch) const;
+  void product_of_kept(std::vector<float>& x, Batch& batch, const kernels::WeightView& w,
+                       std::vector<float>& y) const;
   void quantise(Batch& batch) const;
   void count_weight_bytes(Batch& batch) const;
   void write_outputs(Batch& batch);

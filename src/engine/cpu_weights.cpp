@@ -100,19 +100,22 @@ WeightView CpuWeights::converted(const ConvertedMatrix& matrix, WeightType type)
           matrix.tensor->shape[1]};
 }
 
-WeightView CpuWeights::gate_and_up(const TensorView& gate, const TensorView& up) {
-  require_finite(gate);
-  require_finite(up);
-  parameters += static_cast<uint64_t>(gate.count() + up.count());
-  const int in = static_cast<int>(gate.shape[1]), out = 2 * static_cast<int>(gate.shape[0]);
+WeightView CpuWeights::by_channel(std::span<const TensorView* const> matrices) {
+  const TensorView& first = *matrices.front();
+  for (const TensorView* matrix : matrices) {
+    require_finite(*matrix);
+    parameters += static_cast<uint64_t>(matrix->count());
+  }
+  const int in = static_cast<int>(first.shape[1]);
+  const int out = static_cast<int>(first.shape[0]) * static_cast<int>(matrices.size());
   WeightView view{nullptr, type_, Layout::in_major, in, out, kernels::dense_stride(type_, out)};
   std::byte* data = memory_.allocate(static_cast<size_t>(kernels::matrix_bytes(view)));
-  pack_gate_up(gate, up, type_, data);
+  pack_channels(matrices, type_, data);
   view.data = data;
   return view;
 }
 
-void CpuWeights::load_original(const LlamaWeights& found) {
+void CpuWeights::load_original(const LlamaWeights& found, bool prune_down) {
   embedding = matrix(*found.embedding, embedding_type(type_));
   head = found.head == found.embedding ? embedding : matrix(*found.head, embedding_type(type_));
   final_norm = vector_of(*found.final_norm);
@@ -124,8 +127,8 @@ void CpuWeights::load_original(const LlamaWeights& found) {
     out.k = matrix(*layer.k, type_);
     out.v = matrix(*layer.v, type_);
     out.o = matrix(*layer.o, type_);
-    out.gate_up = gate_and_up(*layer.gate, *layer.up);
-    out.down = matrix(*layer.down, type_);
+    out.gate_up = by_channel(std::array{layer.gate, layer.up});
+    out.down = prune_down ? by_channel(std::array{layer.down}) : matrix(*layer.down, type_);
   }
 }
 
@@ -152,24 +155,33 @@ void CpuWeights::count_bytes() {
     return static_cast<uint64_t>(kernels::matrix_bytes(w));
   };
   const CpuLayer& first = layers.front();
-  layer_bytes_without_gate_up =
-      bytes(first.q) + bytes(first.k) + bytes(first.v) + bytes(first.o) + bytes(first.down);
-  gate_up_row_bytes =
-      static_cast<uint64_t>(kernels::row_bytes(first.gate_up.type, first.gate_up.out));
+  const auto channel = [](const WeightView& w) {
+    return static_cast<uint64_t>(kernels::row_bytes(w.type, w.out));
+  };
+  layer_fixed_bytes = bytes(first.q) + bytes(first.k) + bytes(first.v) + bytes(first.o);
+  gate_up_row_bytes = channel(first.gate_up);
+  if (first.down.layout == Layout::in_major)
+    down_row_bytes = channel(first.down);
+  else
+    layer_fixed_bytes += bytes(first.down);
   head_bytes = bytes(head);
 }
 
 CpuWeights::CpuWeights(const LlamaConfig& config, TensorStore store, Precision precision,
-                       WeightFormat requested)
+                       const ModelOptions& options)
     : store_(std::move(store)) {
   const auto conversion = conversion_of(config, store_);
-  type_ = conversion ? converted_type(*conversion, precision, requested)
-                     : weight_type(precision, requested);
+  type_ = conversion ? converted_type(*conversion, precision, options.weights)
+                     : weight_type(precision, options.weights);
   format = format_of(type_);
+  if (conversion && options.prune_down)
+    fail(
+        "a directory that `sol convert` wrote holds the down projection by outputs, so ρ cannot "
+        "choose among its inputs: load the original directory");
   if (conversion)
     load_converted(find_converted_weights(config, store_, conversion->type));
   else
-    load_original(find_llama_weights(config, store_));
+    load_original(find_llama_weights(config, store_), options.prune_down);
   count_bytes();
   if (!in_place_) store_ = TensorStore();  // the mapped file is not needed any more
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/converted_weights.h"
@@ -14,7 +15,8 @@ namespace sol {
 
 struct CpuLayer {
   std::vector<float> input_norm, post_norm;
-  kernels::WeightView q, k, v, o, down;  // [out][in], as in the file
+  kernels::WeightView q, k, v, o;  // [out][in], as in the file
+  kernels::WeightView down;        // the same, or [in][out] where ρ chooses among its inputs too
   kernels::WeightView
       gate_up;  // [in][gate | up]: a channel that ρ drops is one row that is never read
 };
@@ -26,7 +28,7 @@ class CpuWeights {
   // naming the tensor and the index of a weight that is NaN or infinite, or for a format that
   // cannot be made of what the file holds.
   CpuWeights(const LlamaConfig& config, TensorStore store, Precision precision,
-             WeightFormat format = WeightFormat::automatic);
+             const ModelOptions& options = {});
 
   std::vector<CpuLayer> layers;
   std::vector<float> final_norm;
@@ -35,17 +37,18 @@ class CpuWeights {
 
   WeightFormat format = WeightFormat::automatic;  // never automatic where there are codes
   uint64_t parameters = 0;                        // a tied head counted once
-  // Of one layer, and of the head: as they lie in memory, scales included.
-  uint64_t layer_bytes_without_gate_up = 0, gate_up_row_bytes = 0, head_bytes = 0;
+  // Of one layer, and of the head: as they lie in memory, scales included. Rows are those of one
+  // input channel; a down projection that is not stored by channel counts among the fixed bytes.
+  uint64_t layer_fixed_bytes = 0, gate_up_row_bytes = 0, down_row_bytes = 0, head_bytes = 0;
 
  private:
-  void load_original(const LlamaWeights& found);
+  void load_original(const LlamaWeights& found, bool prune_down);
   void load_converted(const ConvertedWeights& found);
   void count_bytes();
   std::vector<float> vector_of(const TensorView& tensor);
   kernels::WeightView matrix(const TensorView& tensor, kernels::WeightType type);
   kernels::WeightView converted(const ConvertedMatrix& matrix, kernels::WeightType type);
-  kernels::WeightView gate_and_up(const TensorView& gate, const TensorView& up);
+  kernels::WeightView by_channel(std::span<const TensorView* const> matrices);
   kernels::WeightView held(const TensorView& tensor, kernels::Layout layout, int in, int out,
                            kernels::WeightType type);
 

@@ -97,9 +97,10 @@ void pack_rows(const TensorView& matrix, WeightType type, std::byte* out) {
   });
 }
 
-void pack_gate_up(const TensorView& gate, const TensorView& up, WeightType type, std::byte* out) {
-  const int outputs = static_cast<int>(gate.shape[0]), in = static_cast<int>(gate.shape[1]);
-  const int64_t width = 2 * static_cast<int64_t>(outputs);
+void pack_channels(std::span<const TensorView* const> matrices, WeightType type, std::byte* out) {
+  const TensorView& first = *matrices.front();
+  const int outputs = static_cast<int>(first.shape[0]), in = static_cast<int>(first.shape[1]);
+  const int64_t width = static_cast<int64_t>(matrices.size()) * outputs;
   const int64_t bytes = kernels::row_bytes(type, static_cast<int>(width));
   // As many channels at a time as fill a cache line of the file's rows.
   constexpr int kTile = 32;
@@ -107,11 +108,11 @@ void pack_gate_up(const TensorView& gate, const TensorView& up, WeightType type,
     const int begin = static_cast<int>(t) * kTile, count = std::min(kTile, in - begin);
     thread_local std::vector<float> rows;
     rows.resize(static_cast<size_t>(kTile * width));
-    for (const TensorView* tensor : {&gate, &up}) {
-      float* column = rows.data() + (tensor == &gate ? 0 : outputs);
+    for (size_t m = 0; m < matrices.size(); ++m) {
+      float* column = rows.data() + m * static_cast<size_t>(outputs);
       for (int64_t o = 0; o < outputs; ++o) {
         float piece[kTile];
-        read_elements(*tensor, o * in + begin, count, piece);
+        read_elements(*matrices[m], o * in + begin, count, piece);
         for (int i = 0; i < count; ++i) column[i * width + o] = piece[i];
       }
     }

@@ -1,6 +1,8 @@
 // A model's tensors as the kernels want them: another type, another layout, or codes and scales.
 #pragma once
 
+#include <span>
+
 #include "kernels/compressed.h"
 #include "model/safetensors.h"
 
@@ -13,9 +15,10 @@ void require_finite(const TensorView& tensor);
 // rows * row_bytes(type, columns) bytes. On all threads, with working memory of a few rows.
 void pack_rows(const TensorView& matrix, kernels::WeightType type, std::byte* out);
 
-// gate and up, each [out, in], as [in][gate | up]: in * row_bytes(type, 2 * out) bytes.
-void pack_gate_up(const TensorView& gate, const TensorView& up, kernels::WeightType type,
-                  std::byte* out);
+// Matrices of one shape [out, in], side by side as [in][first | second | ...]: a channel's weights
+// in all of them are one row. in * row_bytes(type, out * matrices) bytes.
+void pack_channels(std::span<const TensorView* const> matrices, kernels::WeightType type,
+                   std::byte* out);
 
 // What embedding and head are held as. With 4 bits they are kept at 8: they are what quantisation
 // hurts most (docs/performance.md, "Weight formats").
