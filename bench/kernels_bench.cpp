@@ -4,11 +4,13 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <vector>
 
 #include "base/threads.h"
+#include "kernels/compressed.h"
 #include "kernels/kernels.h"
 #include "kernels/matmul.h"
 
@@ -25,23 +27,47 @@ std::vector<float> noise(size_t n) {
   return x;
 }
 
-// Weights of any size without waiting for the generator: small numbers of every exponent that
-// matters.
+// Weights of any size without waiting for the generator: rows that repeat one of small numbers.
 struct Matrix {
   std::vector<std::byte> memory;
   WeightView view;
-  Matrix(int in, int out, ElementType type, Layout layout)
-      : memory(static_cast<size_t>(in) * out * size_of(type)) {
-    const auto pattern = noise(4096);
-    std::vector<std::byte> stored(pattern.size() * size_of(type));
-    kernels_for(Isa::reference).store(pattern.data(), 4096, type, stored.data());
-    for (size_t i = 0; i < memory.size(); ++i) memory[i] = stored[i % stored.size()];
-    view = {memory.data(), type, layout, in, out, layout == Layout::out_major ? in : out};
+  Matrix(int in, int out, WeightType type, Layout layout) {
+    const bool by_output = layout == Layout::out_major;
+    const int rows = by_output ? out : in, columns = by_output ? in : out;
+    const auto bytes = static_cast<size_t>(row_bytes(type, columns));
+    const auto values = noise(columns);
+    std::vector<std::byte> row(bytes);
+    const Kernels& k = kernels_for(Isa::reference);
+    if (is_compressed(type))
+      k.compress_row(values.data(), columns, type, row.data());
+    else
+      k.store(values.data(), columns,
+              type == WeightType::f32 ? ElementType::f32 : ElementType::bf16, row.data());
+    memory.resize(bytes * rows);
+    for (size_t i = 0; i < memory.size(); i += bytes)
+      std::copy(row.begin(), row.end(), memory.begin() + static_cast<ptrdiff_t>(i));
+    view = {memory.data(), type, layout, in, out, dense_stride(type, columns)};
   }
 };
 
+constexpr WeightType kWeightTypes[] = {WeightType::f32, WeightType::bf16, WeightType::int8,
+                                       WeightType::int4};
+
 const char* name_of(ElementType type) {
   return type == ElementType::f32 ? "f32" : "bf16";
+}
+const char* name_of(WeightType type) {
+  switch (type) {
+    case WeightType::f32:
+      return "f32";
+    case WeightType::bf16:
+      return "bf16";
+    case WeightType::int8:
+      return "int8";
+    case WeightType::int4:
+      return "int4";
+  }
+  return "?";
 }
 const char* name_of(Layout layout) {
   return layout == Layout::out_major ? "out_major" : "in_major";
@@ -61,7 +87,7 @@ void add(const std::string& name, Body body) {
 
 // One row, on all threads: a cycle of matrices that together exceed every cache.
 void register_matvecs(Isa isa) {
-  for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+  for (const WeightType type : kWeightTypes) {
     for (const Layout layout : {Layout::out_major, Layout::in_major}) {
       for (const int keep : {100, 50, 30}) {
         if (layout == Layout::out_major && keep < 100) continue;
@@ -69,9 +95,12 @@ void register_matvecs(Isa isa) {
                         name_of(type), keep),
             [=](benchmark::State& state) {
               const int in = 2048, out = 8192;
-              const size_t each = static_cast<size_t>(in) * out * size_of(type);
+              const auto each =
+                  static_cast<size_t>(matrix_bytes({nullptr, type, layout, in, out, 0}));
               const int count = static_cast<int>((size_t{640} << 20) / each);
-              const Matrix all(in * count, out, type, layout);
+              const bool by_output = layout == Layout::out_major;
+              const Matrix all(by_output ? in : in * count, by_output ? out * count : out, type,
+                               layout);
               const auto x = noise(in);
               std::vector<int> channels;
               for (int i = 0; i < in; ++i)
@@ -81,8 +110,8 @@ void register_matvecs(Isa isa) {
               for (auto _ : state) {
                 WeightView w = all.view;
                 w.in = in;
+                w.out = out;
                 w.data = all.memory.data() + each * (next++ % count);
-                if (layout == Layout::out_major) w.stride = in;
                 const int parts = thread_count();
                 parallel_for(parts, [&](int64_t part) {
                   const Range r = split(out, parts, static_cast<int>(part), 64);
@@ -107,7 +136,7 @@ void register_matvecs(Isa isa) {
 
 void register_matmuls(Isa isa) {
   for (const MatmulMode mode : {MatmulMode::own, MatmulMode::library}) {
-    for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+    for (const WeightType type : kWeightTypes) {
       for (const Layout layout : {Layout::out_major, Layout::in_major}) {
         for (const auto& shape : {std::pair{256, 1536}, {2048, 8192}}) {
           const int in = shape.first, out = shape.second;
@@ -138,7 +167,9 @@ struct Cache {
   std::vector<const std::byte*> blocks;
   CacheView view;
   Cache(int tokens, int dim, ElementType type)
-      : memory(Matrix(tokens, dim, type, Layout::out_major).memory) {
+      : memory(Matrix(dim, tokens, type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
+                      Layout::out_major)
+                   .memory) {
     const int block_tokens = 64;
     for (int j = 0; j < tokens; j += block_tokens)
       blocks.push_back(memory.data() + static_cast<size_t>(j) * dim * size_of(type));

@@ -1,7 +1,6 @@
 # Everything comes from Debian 12 packages; scripts/setup.sh installs them.
 find_package(OpenMP REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
@@ -10,6 +9,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_package(Boost REQUIRED)  # headers: Boost.Math
 
 # Debian's dnnl CMake package asks for OpenCL headers that nothing here needs, so link it plainly.
 find_library(DNNL_LIBRARY dnnl REQUIRED)

@@ -7,7 +7,7 @@ packages=(
   # tools
   g++ cmake ninja-build pkg-config ccache git ca-certificates zstd
   # the program
-  libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libspdlog-dev
+  libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev
   libpcre2-dev libutf8proc-dev libxxhash-dev libdnnl-dev zlib1g-dev libzstd-dev libboost-dev
   # training; without the OpenMP flavour of OpenBLAS LibTorch's products are hundreds of times slower
   libtorch-dev libgloo-dev libopenblas0-openmp

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "common.h"
 #include "evaluation_flags.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -48,10 +49,10 @@ std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
   const uint64_t bytes = model.layer_weight_bytes(1.0f) + model.head_weight_bytes();
   const int count = flags.cached ? 1 : copies_to_exceed_cache(bytes);
   note(
-      "{}: {:.1f} M parameters, {}, {:.1f} MB of weights{}",
+      "{}: {:.1f} M parameters, {} products, {} weights of {:.1f} MB{}",
       flags.shape.empty() ? flags.model.model_dir().string() : flags.shape,
-      static_cast<double>(model.parameter_count()) / 1e6,
-      model.precision() == Precision::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6,
+      static_cast<double>(model.parameter_count()) / 1e6, to_string(model.precision()),
+      weights_name(model), static_cast<double>(bytes) / 1e6,
       count > 1 ? fmt::format("; {} copies take turns, so that they come from memory", count) : "");
   while (static_cast<int>(copies.size()) < count) copies.push_back(load(flags, true));
   return copies;
@@ -66,11 +67,14 @@ void write_results(const BenchFlags& flags, std::span<const BenchRow> rows,
   const std::string name =
       flags.shape.empty() ? flags.model.model_dir().filename().string() : flags.shape;
   const RunInfo info = describe_run(model, name, 0, command_line());
-  write_file_atomically(flags.json, bench_json(rows, ceilings, info).dump(2) + "\n");
+  write_file_atomically(flags.json, to_text(bench_json(rows, ceilings, info), 2) + "\n");
 }
 
 void run_bench(BenchFlags& flags) {
-  if (!flags.shape.empty()) find_shape(flags.shape);  // before anything is measured
+  // Before anything is measured.
+  if (!flags.shape.empty()) find_shape(flags.shape);
+  for (const std::filesystem::path& file : {flags.csv, flags.json})
+    if (!file.empty()) ensure_writable_file(file);
   BenchOptions options = flags.options;
   for (const std::string& text : flags.actions) options.actions.push_back(parse_action(text));
   options.sequence = flags.sequence.get();
@@ -121,13 +125,13 @@ void add_bench_command(CLI::App& app) {
         ->type_name("LIST")
         ->capture_default_str();
   };
-  const CLI::Range positive(1, 1 << 20);
+  const CLI::Validator positive = in_range(1, 1 << 20);
   list("--with-threads", flags->threads, "Numbers of threads to measure (default: --threads)",
-       CLI::Range(1, 4096));
+       in_range(1, 4096));
   list("--prefill", flags->options.prefills, "Prompt lengths", positive);
   list("--context", flags->options.contexts, "Tokens in the cache before the decoded ones",
-       CLI::Range(0, 1 << 20));
-  list("--batch", flags->options.batches, "Sequences decoded together", CLI::Range(1, 1024));
+       in_range(0, 1 << 20));
+  list("--batch", flags->options.batches, "Sequences decoded together", in_range(1, 1024));
   command
       ->add_option("--action", flags->actions,
                    "Actions to measure beside dense, such as k100-s050-q16; repeatable")
@@ -138,7 +142,7 @@ void add_bench_command(CLI::App& app) {
       ->check(positive)
       ->capture_default_str();
   command->add_option("--repeats", flags->options.repeats, "Repetitions; medians are shown")
-      ->check(CLI::Range(1, 1000))
+      ->check(in_range(1, 1000))
       ->capture_default_str();
   command->add_flag("--policy", flags->policy,
                     "Run a policy network of the paper's size before every decode step");

@@ -6,6 +6,7 @@
 namespace sol::app {
 
 void add_inspect_command(CLI::App& app);
+void add_convert_command(CLI::App& app);
 void add_tokenize_commands(CLI::App& app);  // tokenize and detokenize
 void add_logits_command(CLI::App& app);
 void add_generate_command(CLI::App& app);

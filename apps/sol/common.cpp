@@ -7,11 +7,14 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <limits>
 #include <map>
 #include <thread>
 
 #include "base/fail.h"
 #include "base/threads.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace fs = std::filesystem;
@@ -43,40 +46,59 @@ void add_model_option(CLI::App& command, fs::path& model) {
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   add_model_option(command, flags.model);
   command.add_option("--threads", flags.threads, "Threads; 0 for as many as the process may use")
-      ->check(CLI::Range(0, 4096))
+      ->check(in_range(0, 4096))
       ->capture_default_str();
   command
       .add_option("--precision", flags.precision,
                   "Type of products and cache: auto (bf16 for bf16 weights where the processor "
-                  "multiplies it, else f32), f32, bf16")
+                  "multiplies it and AVX-512 is in use, else f32), f32, bf16")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
+  command
+      .add_option(
+          "--weights", flags.weights,
+          "Weights held as: auto (as stored), int8, int4 (made while loading; `sol convert` "
+          "does it once)")
+      ->check(CLI::IsMember({"auto", "int8", "int4"}))
+      ->capture_default_str();
+  command.add_flag(
+      "--prune-down", flags.prune_down,
+      "Not in the paper: ρ also chooses among the inputs of the MLP's down projection");
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
-  command.add_option("--seed", flags.seed, "Seed of every random draw")->capture_default_str();
+  command.add_option("--seed", flags.seed, "Seed of every random draw")
+      ->check(in_range(0, std::numeric_limits<uint64_t>::max()))
+      ->capture_default_str();
 }
 
 void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
+  constexpr uint64_t largest_count = 1 << 24;  // no sum of settings overflows
   command.add_option("--page-size", flags.options.page_size, "Keys per page")
-      ->check(CLI::PositiveNumber)
+      ->check(in_range(1, 4096))
       ->capture_default_str();
   command.add_option("--sinks", flags.options.sinks, "First keys, always attended to")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range(0, largest_count))
       ->capture_default_str();
   command.add_option("--window", flags.options.window, "Last keys, always attended to")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range(0, largest_count))
       ->capture_default_str();
-  command.add_flag(
-      "--no-sinks", flags.no_sinks,
-      "As the authors' code: force neither sinks nor window, keep every page that ties");
+  command
+      .add_flag("--no-sinks", flags.no_sinks,
+                "As the authors' code: force neither sinks nor window, keep every page that ties")
+      ->excludes("--sinks", "--window");
 }
 
 ModelOptions model_options(const ModelFlags& flags) {
   static const std::map<std::string, Precision> precisions{
       {"auto", Precision::automatic}, {"f32", Precision::f32}, {"bf16", Precision::bf16}};
+  static const std::map<std::string, WeightFormat> formats{{"auto", WeightFormat::automatic},
+                                                           {"int8", WeightFormat::int8},
+                                                           {"int4", WeightFormat::int4}};
   ModelOptions options;
+  options.weights = formats.at(flags.weights);
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
+  options.prune_down = flags.prune_down;
   return options;
 }
 
@@ -93,6 +115,30 @@ std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,
     fail("{}: the tokenizer has {} tokens, but the model only {}; they do not belong together",
          dir.string(), tokenizer->vocab_size(), model.config().vocab_size);
   return tokenizer;
+}
+
+std::string file_name(const fs::path& path) {
+  const auto normal = path.lexically_normal();
+  return normal.filename().empty() ? normal.parent_path().filename().string()
+                                   : normal.filename().string();
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line, argument;
+  while (std::getline(file, argument, '\0')) {
+    const bool plain = !argument.empty() &&
+                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    if (plain) {
+      line += argument;
+      continue;
+    }
+    line += '\'';
+    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
 }
 
 void write_output(std::string_view text) {
@@ -173,15 +219,15 @@ namespace {
 // A handler may only do what is safe at any moment, which request_stop() is not: it wakes a thread
 // through a pipe, and that thread requests the stop.
 int signal_pipe[2] = {-1, -1};
-volatile std::sig_atomic_t signalled = 0;
+volatile std::sig_atomic_t signalled = 0;  // the first signal's number
 
 void on_signal(int number) {
-  if (signalled) {
+  if (signalled != 0) {
     std::signal(number, SIG_DFL);
     std::raise(number);
     return;
   }
-  signalled = 1;
+  signalled = number;
   const int saved = errno;
   const char byte = 0;
   [[maybe_unused]] const auto ignored = write(signal_pipe[1], &byte, 1);
@@ -189,6 +235,18 @@ void on_signal(int number) {
 }
 
 }  // namespace
+
+int interrupting_signal() {
+  return signalled;
+}
+
+void refuse_overwriting(const fs::path& out, std::initializer_list<fs::path> inputs) {
+  for (const fs::path& input : inputs) {
+    std::error_code different;
+    if (!input.empty() && fs::equivalent(out, input, different))
+      fail("{}: is an input as well; it would be overwritten", out.string());
+  }
+}
 
 std::stop_token interrupt_token() {
   // Never destroyed: the waiting thread outlives main's statics.

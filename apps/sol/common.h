@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -36,7 +37,9 @@ struct ModelFlags {
   std::filesystem::path model;  // empty: the embedded one
   int threads = 0;              // 0: as many as the process may use
   std::string precision = "auto";
+  std::string weights = "auto";
   bool deterministic = false;
+  bool prune_down = false;
   uint64_t seed = 0;
 
   std::filesystem::path model_dir() const { return model.empty() ? default_model_dir() : model; }
@@ -44,8 +47,8 @@ struct ModelFlags {
 
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
-// -m/--model, --threads, --precision, --deterministic, --seed. `flags` must live as long as
-// `command`.
+// -m/--model, --threads, --precision, --weights, --prune-down, --deterministic, --seed. `flags`
+// must live as long as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 ModelOptions model_options(const ModelFlags& flags);
@@ -67,6 +70,11 @@ struct SequenceFlags {
   }
 };
 void add_sequence_flags(CLI::App& command, SequenceFlags& flags);
+
+// A file's or directory's own name, also where the path ends with a slash.
+std::string file_name(const std::filesystem::path& path);
+// The command line as typed, quoted where a shell would need it.
+std::string command_line();
 
 // Writes to standard output and flushes. Throws OutputClosed when nobody reads it any more, Error
 // when it cannot be written (a full disk).
@@ -116,5 +124,12 @@ std::string format_duration(double seconds);
 // From the first call on, the first SIGINT or SIGTERM requests a stop of this token, so that a long
 // call ends cleanly; a second one ends the program at once.
 std::stop_token interrupt_token();
+// The signal that requested the stop; 0 when none did.
+int interrupting_signal();
+
+// Throws Error when `out`, which is about to be written, is one of the files that are read (empty
+// ones are not given), under whatever name.
+void refuse_overwriting(const std::filesystem::path& out,
+                        std::initializer_list<std::filesystem::path> inputs);
 
 }  // namespace sol::app

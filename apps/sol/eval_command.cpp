@@ -8,6 +8,8 @@
 #include "evaluation/schedule_file.h"
 #include "evaluation/sweep.h"
 #include "evaluation_flags.h"
+#include "policy/action_json.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -20,15 +22,6 @@ struct EvalFlags {
   bool json = false;
   std::filesystem::path schedule_out, replay;
 };
-
-Json budget_json(const Budget& budget) {
-  return {{"kappa", budget.kappa}, {"rho", budget.rho}, {"eta", budget.eta}};
-}
-
-std::string budget_text(const Budget& budget) {
-  return fmt::format("keep {:.4f}  prune {:.4f}  bits {:.3f}", budget.kappa, budget.rho,
-                     16.0 * budget.eta);
-}
 
 // A record of its own protocol and blocks: the data must be cut as it was.
 EvaluationSetup set_up_replay(EvalFlags& flags, const ScheduleRecord& record) {
@@ -61,8 +54,8 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
   Json json = {{"policy", policy},
                {"perplexity", outcome.perplexity},
                {"nll_nats_per_token", nll / static_cast<double>(outcome.steps)},
-               {"requested", budget_json(outcome.asked)},
-               {"realised", budget_json(outcome.realised)},
+               {"requested", budget_to_json(outcome.asked)},
+               {"realised", budget_to_json(outcome.realised)},
                {"net_keep", outcome.net_keep},
                {"attended", outcome.attended},
                {"blocks", outcome.nll.size()},
@@ -80,8 +73,16 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
 }
 
 void run_eval(EvalFlags& flags) {
-  if (!flags.schedule_out.empty())
-    ensure_writable_directory(std::filesystem::absolute(flags.schedule_out).parent_path());
+  if (!flags.schedule_out.empty()) {
+    refuse_overwriting(flags.schedule_out, {flags.replay});
+    for (const std::filesystem::path& file : flags.evaluation.data)
+      refuse_overwriting(flags.schedule_out, {file});
+    ensure_writable_file(flags.schedule_out);
+  }
+  const EvaluationFlags& given = flags.evaluation;
+  if (flags.policy.empty() && given.controller.empty() &&
+      !(given.kappa_levels.empty() && given.rho_levels.empty() && given.bits_levels.empty()))
+    fail("name with -p the policy that chooses among these levels; without one, eval is dense");
   std::optional<ScheduleRecord> record;
   if (!flags.replay.empty()) record = read_schedules(flags.replay);
   EvaluationSetup setup =
@@ -101,9 +102,15 @@ void run_eval(EvalFlags& flags) {
     policy =
         make_named_policy(name, mixes ? setup.require_space() : dense, setup.controller_or_null(),
                           flags.evaluation.model.seed, flags.evaluation.model.deterministic);
-    budget = flagged_budget(flags.budget, setup.controller_or_null(),
-                            setup.space ? &*setup.space : nullptr);
-    if (!mixes && name != "learned") {
+    if (mixes || name == "learned") {
+      budget = flagged_budget(flags.budget, setup.controller_or_null(),
+                              setup.space ? &*setup.space : nullptr);
+    } else {
+      if (flags.budget.any())
+        fail(
+            "policy {} does the same at every budget; leave out --budget, --keep, --prune, --bits, "
+            "or choose another with -p",
+            name);
       const Action action = policy->space().action(0);
       budget = {action.kappa, action.rho, action.eta()};
     }
@@ -131,7 +138,7 @@ void run_eval(EvalFlags& flags) {
   if (record) json["largest_log_prob_difference"] = largest_difference(*record, results[0]);
   if (flags.json) {
     json["run"] = to_json(setup.run);
-    print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", to_text(json, 2));
     return;
   }
   print_text(outcome, name, setup);
@@ -148,23 +155,27 @@ void add_eval_command(CLI::App& app) {
       app.add_subcommand("eval", "Perplexity and realised budgets of one policy at one budget");
   add_evaluation_flags(*command, flags->evaluation);
   add_budget_flags(*command, flags->budget);
-  CLI::Option* policy =
-      command
-          ->add_option(
-              "-p,--policy", flags->policy,
-              "dense, learned, fixed, random-matched, random-uniform, or an action such as "
-              "k050-s070-q8 (default: learned with a controller, else dense)")
-          ->type_name("NAME");
+  command
+      ->add_option("-p,--policy", flags->policy,
+                   "dense, learned, fixed, random-matched, random-uniform, or an action such as "
+                   "k050-s070-q8 (default: learned with a controller, else dense)")
+      ->type_name("NAME");
   command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
+      ->check(in_range(0, (1 << 24) - 1))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_option("--schedule-out", flags->schedule_out, "Record the schedule of every block")
       ->type_name("FILE");
-  command
-      ->add_option("--replay", flags->replay,
-                   "Play recorded schedules, on the blocks and with the protocol they name")
-      ->type_name("FILE")
-      ->excludes(policy);
+  CLI::Option* replay =
+      command
+          ->add_option("--replay", flags->replay,
+                       "Play recorded schedules, on the blocks and with the protocol they name")
+          ->type_name("FILE");
+  // What the record decides.
+  for (const char* name :
+       {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon",
+        "--kappa-levels", "--rho-levels", "--bits-levels"})
+    replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }
 

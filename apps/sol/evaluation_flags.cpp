@@ -2,10 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <fstream>
+#include <limits>
 #include <numeric>
 
 #include "base/fail.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -38,12 +39,6 @@ std::optional<ActionSpace> flagged_space(const EvaluationFlags& flags) {
       flags.bits_levels.empty() ? std::vector<int>{16} : bits_levels(flags.bits_levels));
 }
 
-std::string file_name(const std::filesystem::path& path) {
-  const auto normal = path.lexically_normal();
-  return normal.filename().empty() ? normal.parent_path().filename().string()
-                                   : normal.filename().string();
-}
-
 }  // namespace
 
 void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
@@ -58,7 +53,8 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   levels("--rho-levels", flags.rho_levels, "Levels of ρ, such as 0.3,1 (default: only 1)");
   levels("--bits-levels", flags.bits_levels, "Levels of the bits, such as 3,16 (default: only 16)");
   command
-      .add_option("--data", flags.data, "Text: .txt, .jsonl or .raw, also as .gz or .zst; several")
+      .add_option("--data", flags.data,
+                  "Text: .txt, .jsonl or .raw, also as .gz or .zst; repeatable")
       ->type_name("FILE")
       ->required();
   command
@@ -72,18 +68,18 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   command.add_option("--cache", flags.cache, "Keep the tokenised text in this directory")
       ->type_name("DIR");
   command.add_option("--blocks", flags.blocks, "Only the first N blocks (default: all)")
-      ->check(CLI::PositiveNumber)
+      ->check(in_range(1, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
   command.add_option("--context", flags.context, "Tokens of dense context before the steps")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command
       .add_option("--horizon", flags.horizon,
                   "Steps of an episode (default: the controller's, "
                   "else 16)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_option("--batch", flags.batch, "Sequences decoded together")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(in_range(1, 1 << 16))
       ->capture_default_str();
   add_sequence_flags(command, flags.sequence);
   // A controller brings the page rule it was trained with.
@@ -111,9 +107,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
     const ControllerSettings& settings = setup.controller->settings();
     setup.space = setup.controller->space();
     setup.protocol.horizon = settings.horizon;
-    setup.protocol.sequence.page_size = settings.page_size;
-    setup.protocol.sequence.sinks = settings.sinks;
-    setup.protocol.sequence.window = settings.window;
+    setup.protocol.sequence = settings.sequence;
   }
   if (flags.horizon) setup.protocol.horizon = *flags.horizon;
 
@@ -127,9 +121,8 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
   text.text_field = flags.text_field;
   text.format =
       flags.format == "wikitext" ? TextOptions::Format::wikitext : TextOptions::Format::documents;
-  setup.data =
-      BlockDataset::open(flags.data, text, *tokenizer, std::filesystem::absolute(dir).string(),
-                         setup.protocol.block_length(), flags.cache);
+  setup.data = BlockDataset::open(flags.data, text, *tokenizer, setup.protocol.block_length(),
+                                  flags.cache, interrupt_token());
   std::vector<std::string> names;
   for (const auto& path : flags.data) names.push_back(file_name(path));
   setup.data_name = fmt::format("{}", fmt::join(names, ", "));
@@ -145,7 +138,7 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
 }
 
 void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
-  const CLI::Range share(0.0, 1.0);
+  const CLI::Validator share = number_in(0, 1);
   CLI::Option* net = command
                          .add_option("--budget", flags.net_keep,
                                      "Net keep-rate, turned into the three budgets by the "
@@ -160,13 +153,20 @@ void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
       ->check(share)
       ->excludes(net);
   command.add_option("--bits", flags.bits, "Budget: mean bits of the MLP's output")
-      ->check(CLI::Range(0.0, 16.0))
+      ->check(number_in(0, 16))
       ->excludes(net);
 }
 
 Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
                       const ActionSpace* space) {
-  if (flags.net_keep) return controller->budget_for_net_keep(*flags.net_keep);
+  if (flags.net_keep) {
+    try {
+      return controller->budget_for_net_keep(*flags.net_keep);
+    } catch (const Error& error) {
+      fail("--budget: {}; --keep, --prune and --bits name the three budgets one by one",
+           error.what());
+    }
+  }
   Budget budget;  // what is not asked to be saved is dense
   if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
   if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
@@ -174,27 +174,13 @@ Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
   return space ? space->clamp_off_axes(budget) : budget;
 }
 
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string line, argument;
-  while (std::getline(file, argument, '\0')) {
-    const bool plain = !argument.empty() &&
-                       argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
-    if (!line.empty()) line += ' ';
-    if (plain) {
-      line += argument;
-      continue;
-    }
-    line += '\'';
-    for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
+std::string budget_text(const Budget& budget) {
+  return fmt::format("keep {:.3f}  prune {:.3f}  bits {:.2f}", budget.kappa, budget.rho,
+                     16.0 * budget.eta);
 }
 
 void WorkProgress::update(int64_t done, int64_t total) {
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds = stopwatch_.seconds();
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
   const double left = share > 0 ? seconds / share * (1 - share) : -1;
   line_.update(fmt::format("{}  {:.0f} %  {} left", doing_, 100 * share, format_duration(left)));

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "common.h"
+#include "engine/run_info.h"
 #include "evaluation/budget_grid.h"
 #include "evaluation/perplexity.h"
-#include "evaluation/run_info.h"
 #include "sol/controller.h"
 #include "text/block_dataset.h"
 
@@ -59,26 +60,26 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags);
 // --keep, --prune, --bits or --budget (net keep-rate by the controller's frontier).
 struct BudgetFlags {
   std::optional<double> keep, prune, bits, net_keep;
+  bool any() const { return keep || prune || bits || net_keep; }
 };
 void add_budget_flags(CLI::App& command, BudgetFlags& flags);
 // `controller` may be null where --budget is not given, `space` where there are no levels.
 Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
                       const ActionSpace* space);
 
-// The command line as typed, quoted where a shell would need it.
-std::string command_line();
+// "keep 0.500  prune 0.700  bits 9.00".
+std::string budget_text(const Budget& budget);
 
 // Shows "doing 37 %  1 min 20 s left" on a progress line.
 class WorkProgress {
  public:
-  explicit WorkProgress(std::string doing)
-      : doing_(std::move(doing)), start_(std::chrono::steady_clock::now()) {}
+  explicit WorkProgress(std::string doing) : doing_(std::move(doing)) {}
   void update(int64_t done, int64_t total);
   void finish() { line_.finish(); }
 
  private:
   std::string doing_;
-  std::chrono::steady_clock::time_point start_;
+  Stopwatch stopwatch_;
   ProgressLine line_;
 };
 

@@ -1,9 +1,11 @@
 // sol generate: text with a budget dial.
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/fail.h"
 #include "commands.h"
 #include "common.h"
 #include "evaluation_flags.h"
@@ -11,6 +13,7 @@
 #include "policy/policies.h"
 #include "policy/stop_strings.h"
 #include "sol/controller.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -31,7 +34,7 @@ struct GenerateFlags {
 
 // Who picks the actions, and at which budget.
 struct Plan {
-  std::optional<Controller> controller;  // owns the space that the policy refers to
+  std::optional<Controller> controller;
   std::unique_ptr<Policy> policy;
   Budget budget;
   SequenceOptions sequence;
@@ -53,19 +56,14 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
     plan.budget = flagged_budget(flags.budget, &*plan.controller, &plan.controller->space());
     plan.horizon = settings.horizon;
     // The features depend on sinks and window, and the policy was trained with these pages.
-    plan.sequence.page_size = settings.page_size;
-    plan.sequence.sinks = settings.sinks;
-    plan.sequence.window = settings.window;
+    plan.sequence = settings.sequence;
     const std::string outside = plan.controller->outside_trained_ranges(plan.budget);
     if (!outside.empty()) note("note: {}", outside);
   }
   if (flags.horizon) plan.horizon = *flags.horizon;
+  if (const int positions = model.config().max_position_embeddings; plan.horizon > positions)
+    fail("--horizon {}: the model has only {} positions", plan.horizon, positions);
   return plan;
-}
-
-std::string describe(const Budget& budget) {
-  return fmt::format("keep {:.3f}  prune {:.3f}  bits {:.2f}", budget.kappa, budget.rho,
-                     16.0 * budget.eta);
 }
 
 void report(const GenerationResult& result, const Plan& plan) {
@@ -79,10 +77,10 @@ void report(const GenerationResult& result, const Plan& plan) {
   if (result.steps == 0) return;
   note("speed      {:.1f} tokens/s, {:.2f} GB/s", result.steps / result.total_seconds,
        static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
-  note("requested  {}", describe(plan.budget));
+  note("requested  {}", budget_text(plan.budget));
   if (result.effective_steps > 0)
-    note("realised   {}  ({} of {} steps count)", describe(result.realised), result.effective_steps,
-         result.steps);
+    note("realised   {}  ({} of {} steps count)", budget_text(result.realised),
+         result.effective_steps, result.steps);
   else
     note("realised   dense: the text is still too short for anything to be saved");
   note("attended   {:.1f} % of the cached keys", 100.0 * result.attended);
@@ -126,14 +124,17 @@ void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
   command
       .add_option("-n,--max-tokens", flags.options.max_tokens,
                   "How many tokens to generate; -1 for as many as the context holds")
-      ->check(CLI::Range(-1, std::numeric_limits<int>::max()))
+      ->check(in_range(-1, std::numeric_limits<int>::max()))
       ->capture_default_str();
   command.add_option("--temperature", sampling.temperature, "0 for the likeliest token, always")
+      ->check(number_in(0, 1e6))
       ->capture_default_str();
   command
       .add_option("--top-p", sampling.top_p, "Only the fewest likeliest tokens that reach this sum")
+      ->check(number_in(0, 1))
       ->capture_default_str();
   command.add_option("--top-k", sampling.top_k, "Only the k likeliest tokens; 0 for all")
+      ->check(at_least(0))
       ->capture_default_str();
   command.add_option("--stop", flags.stops, "Stop before this text; may be given several times")
       ->type_name("TEXT")
@@ -157,7 +158,7 @@ void add_budget_options(CLI::App& command, GenerateFlags& flags) {
       .add_option("--horizon", flags.horizon,
                   "Steps of an episode, after which the cache is refreshed (default: the "
                   "controller's, else 16)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_option("--refresh", flags.refresh, "Recompute the cache after each episode: on, off")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();

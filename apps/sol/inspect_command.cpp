@@ -2,13 +2,16 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/json.h"
 #include "commands.h"
 #include "common.h"
-#include "model/fingerprint.h"
+#include "engine/converted_weights.h"
+#include "kernels/compressed.h"
 #include "model/llama_weights.h"
 #include "sol/tokenizer.h"
 
@@ -24,39 +27,87 @@ struct Inspection {
   std::filesystem::path dir;
   LlamaConfig config;
   TensorStore store;
-  LlamaWeights weights;
+  std::optional<Conversion> conversion;
   int64_t parameters = 0, bytes = 0;
   std::map<std::string, int64_t> parameters_of_type;
   std::string tokenizer;  // empty: the directory has none
   std::string fingerprint;
+  std::vector<std::string> problems;  // what keeps it from being run, or from reading text
 };
 
+void count(Inspection& result, const TensorView& tensor, int64_t parameters,
+           const std::string& type) {
+  result.parameters += parameters;
+  result.bytes += static_cast<int64_t>(tensor.bytes.size());
+  result.parameters_of_type[type] += parameters;
+  if (tensor.type == DType::u8) return;  // codes and scales
+  if (const auto element = tensor.first_not_finite())
+    result.problems.push_back(
+        fmt::format("cannot run: tensor {}: element {} is infinite or not a number",
+                    tensor.describe(), *element));
+}
+
 // Every weight once: a tied head is the embedding.
-std::set<const TensorView*> distinct_weights(const LlamaWeights& weights) {
+void count_original(Inspection& result) {
+  const LlamaWeights weights = find_llama_weights(result.config, result.store);
   std::set<const TensorView*> all{weights.embedding, weights.final_norm, weights.head};
   for (const LlamaLayerWeights& layer : weights.layers)
     all.insert({layer.input_norm, layer.q, layer.k, layer.v, layer.o, layer.post_norm, layer.gate,
                 layer.up, layer.down});
-  return all;
+  for (const TensorView* tensor : all)
+    count(result, *tensor, tensor->count(), std::string(to_string(tensor->type)));
+}
+
+void count_converted(Inspection& result) {
+  const ConvertedWeights weights =
+      find_converted_weights(result.config, result.store, result.conversion->type);
+  std::map<const TensorView*, ConvertedMatrix> matrices;
+  const auto vector = [&](const TensorView* tensor) {
+    count(result, *tensor, tensor->count(), std::string(to_string(tensor->type)));
+  };
+  const auto add = [&](const ConvertedMatrix& matrix) { matrices.emplace(matrix.tensor, matrix); };
+  vector(weights.final_norm);
+  add(weights.embedding);
+  add(weights.head);
+  for (const ConvertedLayer& layer : weights.layers) {
+    vector(layer.input_norm);
+    vector(layer.post_norm);
+    for (const ConvertedMatrix& matrix :
+         {layer.q, layer.k, layer.v, layer.o, layer.gate_up, layer.down})
+      add(matrix);
+  }
+  for (const auto& [tensor, matrix] : matrices)
+    count(result, *tensor, int64_t{matrix.in} * matrix.out,
+          kernels::is_compressed(matrix.type) ? std::string(to_string(matrix.type))
+                                              : std::string(to_string(tensor->type)));
+}
+
+// What the other commands would refuse, beside the weights themselves.
+void add_problems(Inspection& model, const Tokenizer* tokenizer) {
+  if (!tokenizer)
+    model.problems.push_back("cannot read or write text: there is no tokenizer.json");
+  else if (tokenizer->vocab_size() > model.config.vocab_size)
+    model.problems.push_back(
+        fmt::format("cannot run: the tokenizer has {} tokens, the model only {}",
+                    tokenizer->vocab_size(), model.config.vocab_size));
 }
 
 Inspection inspect(const std::filesystem::path& dir) {
   Inspection result{.dir = dir,
                     .config = load_config(dir),
                     .store = TensorStore::open_directory(dir),
-                    .weights = {},
+                    .conversion = {},
                     .parameters_of_type = {},
                     .tokenizer = {},
-                    .fingerprint = {}};
-  result.weights = find_llama_weights(result.config, result.store);
-  for (const TensorView* tensor : distinct_weights(result.weights)) {
-    result.parameters += tensor->count();
-    result.bytes += static_cast<int64_t>(tensor->bytes.size());
-    result.parameters_of_type[std::string(to_string(tensor->type))] += tensor->count();
-  }
-  if (std::filesystem::exists(dir / "tokenizer.json"))
-    result.tokenizer = Tokenizer::load(dir)->describe();
-  result.fingerprint = model_fingerprint(result.config, result.store);
+                    .fingerprint = {},
+                    .problems = {}};
+  result.conversion = conversion_of(result.config, result.store);
+  result.conversion ? count_converted(result) : count_original(result);
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (path_exists(dir / "tokenizer.json")) tokenizer = Tokenizer::load(dir);
+  if (tokenizer) result.tokenizer = tokenizer->describe();
+  result.fingerprint = fingerprint_of(result.config, result.store);
+  add_problems(result, tokenizer.get());
   return result;
 }
 
@@ -132,11 +183,16 @@ void print_table(const Inspection& model) {
   row("rotary", rotary);
   row("head", config.tie_word_embeddings ? "tied to the embedding" : "its own");
   row("dtype", dtype_text(model));
+  if (model.conversion)
+    row("converted", fmt::format("to {} weights, from {}", to_string(model.conversion->type),
+                                 to_string(model.conversion->source_type)));
   row("parameters", thousands(model.parameters));
   row("bytes", fmt::format("{} in {} file{}", thousands(model.bytes), model.store.files().size(),
                            model.store.files().size() == 1 ? "" : "s"));
   row("tokenizer", model.tokenizer.empty() ? "none in this directory" : model.tokenizer);
-  row("fingerprint", model.fingerprint);
+  row("fingerprint",
+      model.fingerprint + (model.conversion ? " (of the original, whose controllers fit)" : ""));
+  for (const std::string& problem : model.problems) row("problem", problem);
   print("\n{}", tensor_table(model.store));
 }
 
@@ -168,8 +224,11 @@ void print_json(const Inspection& model) {
             {"parameters", model.parameters},
             {"bytes", model.bytes},
             {"parameters_by_dtype", model.parameters_of_type},
+            {"weights", model.conversion ? Json(std::string(to_string(model.conversion->type)))
+                                         : Json(nullptr)},
             {"tokenizer", model.tokenizer.empty() ? Json(nullptr) : Json(model.tokenizer)},
-            {"fingerprint", model.fingerprint}};
+            {"fingerprint", model.fingerprint},
+            {"problems", model.problems}};
   Json& files = json["files"] = Json::array();
   for (const std::filesystem::path& file : model.store.files())
     files.push_back(file.filename().string());
@@ -179,7 +238,7 @@ void print_json(const Inspection& model) {
                        {"dtype", std::string(to_string(tensor.type))},
                        {"shape", tensor.shape},
                        {"bytes", tensor.bytes.size()}});
-  print("{}\n", json.dump(2));
+  print("{}\n", to_text(json, 2));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "common.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -40,7 +41,7 @@ std::vector<int32_t> read_ids(const fs::path& path, int vocab_size) {
       return item.is_number_integer() && item.get<double>() >= 0 && item.get<double>() < vocab_size;
     };
     if (!valid())
-      fail("{}: entry {} is {}, not a token id in 0..{}", path.string(), ids.size(), item.dump(),
+      fail("{}: entry {} is {}, not a token id in 0..{}", path.string(), ids.size(), to_text(item),
            vocab_size - 1);
     ids.push_back(item.get<int32_t>());
   }
@@ -53,7 +54,7 @@ std::vector<Action> read_actions(const fs::path& path, size_t steps) {
   for (const Json& item : read_list(path, "actions")) {
     if (!item.is_null() && !item.is_string())
       fail("{}: entry {} is {}, not an action such as \"k050-s070-q8\" or null", path.string(),
-           actions.size(), item.dump());
+           actions.size(), to_text(item));
     try {
       actions.push_back(item.is_null() ? Action{}
                                        : parse_action(item.get_ref<const std::string&>()));
@@ -79,6 +80,8 @@ void append_numbers(std::string& text, std::span<const float> values, const char
 }
 
 void run_logits(const LogitsFlags& flags) {
+  refuse_overwriting(flags.out, {flags.ids, flags.actions});
+  ensure_writable_file(flags.out);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   const auto vocab = static_cast<size_t>(model->config().vocab_size);
   const auto width = static_cast<size_t>(model->config().hidden_size);
@@ -121,15 +124,15 @@ void run_logits(const LogitsFlags& flags) {
 void add_logits_command(CLI::App& app) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app.add_subcommand("logits",
-                                         "Every position's logits and hidden state: a dense pass "
-                                         "over N ids, then one step per remaining "
-                                         "id, each under the action named for it");
+                                         "Logits and hidden states: a dense pass over N ids, then "
+                                         "one step per remaining id, each under the action named "
+                                         "for it; of the N-th position and all later ones");
   add_model_flags(*command, flags->model);
   command->add_option("--ids", flags->ids, "Token ids: [..] or {\"ids\": [..]}")
       ->type_name("FILE.json")
       ->required();
   command->add_option("--prefill", flags->prefill, "How many ids the dense pass covers")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->required();
   command
       ->add_option(

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
     add_probe_command(app);
     add_bench_command(app);
     add_inspect_command(app);
+    add_convert_command(app);
     add_tokenize_commands(app);
     add_logits_command(app);
   });

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "evaluation/probe.h"
 #include "evaluation_flags.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -138,8 +139,7 @@ void run_probe(ProbeFlags& flags) {
         [&](int64_t done, int64_t total) { progress.update(done, total); }, stop);
   }
   if (flags.json)
-    print("{}\n", probe_json(probe, oracle, setup, flags.schedules)
-                      .dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", to_text(probe_json(probe, oracle, setup, flags.schedules), 2));
   else
     print_tables(probe, oracle, flags.schedules);
 }
@@ -158,7 +158,7 @@ void add_probe_command(CLI::App& app) {
   levels("--rho", flags->rho, "Levels of ρ to try");
   levels("--bits", flags->bits, "Bits to try");
   command->add_option("--schedules", flags->schedules, "K: random schedules the oracle picks from")
-      ->check(CLI::Range(1, 10000))
+      ->check(in_range(1, 10000))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
   command->callback([flags] { run_probe(*flags); });

@@ -1,27 +1,84 @@
 #include "program.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
+#include <string>
+#include <string_view>
 
 #include "common.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
 
 constexpr int failed = 1;
 constexpr int wrong_usage = 2;
-constexpr int interrupted = 128 + SIGINT;
 constexpr int output_closed = 128 + SIGPIPE;
+
+// A descriptor below 3 that is not open would be given to the next file or pipe that is opened, and
+// what is meant for the terminal would end up there. Each gets one that fails whoever uses it.
+void occupy_standard_descriptors() {
+  for (const int wanted : {0, 1, 2}) {
+    if (fcntl(wanted, F_GETFD) >= 0 || errno != EBADF) continue;
+    [[maybe_unused]] const int opened = open("/dev/null", wanted == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// Models and caches are mapped; reading where such a file has been cut short meanwhile raises this.
+void on_bus_error(int number, siginfo_t* info, void*) {
+  if (info->si_code == BUS_ADRERR) {
+    constexpr std::string_view message =
+        "sol: a file that is in use (the model, a cache of token ids) has been cut short, or its "
+        "disk "
+        "cannot be read\n";
+    [[maybe_unused]] const auto written = write(2, message.data(), message.size());
+    _exit(failed);
+  }
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+void handle_signals() {
+  // A reader that goes away is an error of that write, not the end of a run that also writes files.
+  std::signal(SIGPIPE, SIG_IGN);
+  // Likewise a file that grows beyond the user's limit.
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+// The parser would take the next argument for the value of "--option=".
+void reject_empty_assignments(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") return;
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1)
+      throw CLI::ValidationError(std::string(argument.substr(0, argument.size() - 1)),
+                                 "must not be empty");
+  }
+}
+
+void print_error(const char* message) {
+  std::fprintf(stderr, "sol: %s\n", message);
+}
 
 int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands) {
   CLI::App app{"sol: a frozen Llama with a budget dial", "sol"};
   app.require_subcommand(1);
   add_commands(app);
+  reject_empty_values(app);
   try {
+    reject_empty_assignments(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 also ends --help and --version this way, with code 0.
@@ -42,21 +99,19 @@ int finish_output(int code) {
 }  // namespace
 
 int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands) {
-  // A reader that goes away is an error of that write, not the end of a run that also writes files.
-  std::signal(SIGPIPE, SIG_IGN);
-  // Likewise a file that grows beyond the user's limit.
-  std::signal(SIGXFSZ, SIG_IGN);
+  occupy_standard_descriptors();
+  handle_signals();
   try {
     return finish_output(parse(argc, argv, add_commands));
   } catch (const OutputClosed&) {
     return output_closed;
   } catch (const Cancelled&) {
-    std::fprintf(stderr, "sol: interrupted\n");
-    return interrupted;
+    print_error("interrupted");
+    return 128 + interrupting_signal();
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "sol: out of memory\n");
+    print_error("out of memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "sol: %s\n", error.what());
+    print_error(error.what());
   }
   return failed;
 }

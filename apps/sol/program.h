@@ -8,7 +8,8 @@ namespace sol::app {
 
 // Parses the command line with the commands that `add_commands` adds and runs the one it names.
 // Returns the process's exit status: 0; 1 after an Error, which is printed on standard error; 2 for
-// wrong usage; 130 when interrupted; 141 when nobody reads standard output any more.
+// wrong usage; 128 and the signal when interrupted (130, 143); 141 when nobody reads standard
+// output any more.
 int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands);
 
 }  // namespace sol::app

@@ -1,5 +1,6 @@
 // sol sweep: a policy against its baselines over a grid of budgets, with a report.
 #include <memory>
+#include <set>
 
 #include "base/fail.h"
 #include "base/file_io.h"
@@ -7,6 +8,7 @@
 #include "evaluation/named_policy.h"
 #include "evaluation/sweep_files.h"
 #include "evaluation_flags.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -20,7 +22,7 @@ struct SweepFlags {
   std::string compare = "both";
   int bootstrap = 2000;
   std::filesystem::path out;
-  bool store_frontier = false;
+  bool store_frontier = false, timed = false;
 };
 
 GridRequest flagged_grid(const SweepFlags& flags) {
@@ -67,7 +69,7 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
 }
 
 void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep& sweep) {
-  controller.settings().frontier = validation_frontier(sweep);
+  controller.set_frontier(validation_frontier(sweep));
   controller.save(flags.evaluation.controller);
   const auto& frontier = controller.settings().frontier;
   note("{}: stored a validation frontier of {} points, net keep-rates {:.3f} to {:.3f}",
@@ -77,19 +79,21 @@ void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep
 
 void run_sweep_command(SweepFlags& flags) {
   const GridRequest request = flagged_grid(flags);
+  std::set<std::string> baseline_names;
+  for (const std::string& baseline : flags.baselines)
+    if (!baseline_names.insert(baseline).second) fail("--baselines: {} is given twice", baseline);
   if (flags.store_frontier && flags.evaluation.controller.empty())
     fail("--store-frontier needs a controller to store it in: name its directory with -c");
   if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
     fail("--store-frontier stores what the learned policy does, not {}", flags.policy);
   ensure_writable_directory(flags.out);
-  if (flags.store_frontier) ensure_writable_directory(flags.evaluation.controller);
+  if (flags.store_frontier) ensure_writable_file(flags.evaluation.controller / "controller.json");
 
   EvaluationSetup setup = set_up_evaluation(flags.evaluation);
+  setup.protocol.timed = flags.timed;
   const ActionSpace& space = setup.require_space();
   const Controller* controller = setup.controller_or_null();
-  BudgetRanges ranges = level_ranges(space);
-  if (controller)
-    ranges = {controller->settings().kappa, controller->settings().rho, controller->settings().eta};
+  const BudgetRanges ranges = controller ? controller->settings().ranges : level_ranges(space);
 
   const uint64_t seed = flags.evaluation.model.seed;
   const bool deterministic = flags.evaluation.model.deterministic;
@@ -105,7 +109,7 @@ void run_sweep_command(SweepFlags& flags) {
   }
   sweep_request.match_realised = flags.compare != "requested";
   sweep_request.match_requested = flags.compare != "realised";
-  sweep_request.budgets = make_budget_grid(request, space, ranges.kappa, ranges.rho, ranges.eta);
+  sweep_request.budgets = make_budget_grid(request, space, ranges);
   for (const Budget& budget : sweep_request.budgets)
     sweep_request.inside.push_back(!controller ||
                                    controller->outside_trained_ranges(budget).empty());
@@ -169,11 +173,14 @@ void add_sweep_command(CLI::App& app) {
       ->check(CLI::IsMember({"realised", "requested", "both"}))
       ->capture_default_str();
   command->add_option("--bootstrap", flags->bootstrap, "Draws of the bootstrap over blocks")
-      ->check(CLI::Range(100, 1000000))
+      ->check(in_range(100, 1000000))
       ->capture_default_str();
   command->add_flag("--store-frontier", flags->store_frontier,
                     "Store the Pareto points in the controller, for `sol generate --budget`; use "
                     "validation text");
+  command->add_flag("--timed", flags->timed,
+                    "Decode every sequence alone and measure milliseconds per token, policy and "
+                    "refresh included; the report plots perplexity against them");
   command->add_option("-o,--out", flags->out, "Directory of the results")
       ->type_name("DIR")
       ->required();

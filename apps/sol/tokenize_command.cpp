@@ -35,7 +35,7 @@ std::vector<int32_t> parse_ids(const std::string& text) {
   for (const Json& item : list) {
     const bool fits = item.is_number_unsigned() && item.get<uint64_t>() <= INT32_MAX;
     if (!fits) {
-      fail("standard input: entry {} of the ids is {}, not a token id", ids.size(), item.dump());
+      fail("standard input: entry {} of the ids is {}, not a token id", ids.size(), to_text(item));
     }
     ids.push_back(item.get<int32_t>());
   }

@@ -11,6 +11,7 @@
 #include "text/block_dataset.h"
 #include "training/config.h"
 #include "training/trainer.h"
+#include "validators.h"
 
 namespace sol::app {
 namespace {
@@ -51,15 +52,19 @@ std::string describe(const CollectionMetrics& m) {
 
 void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
-  const std::stop_token stop = interrupt_token();
+  flags.options.deterministic = flags.model.deterministic;
+  flags.options.model_name = file_name(flags.model.model_dir());
+  flags.options.command = command_line();
   const TrainingConfig config = read_config(flags);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   const std::filesystem::path cache =
       flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
-  const BlockDataset data = BlockDataset::open(flags.data, config.text, *tokenizer,
-                                               model->fingerprint(), config.block_length(), cache);
+  // From here on there is something to tidy up before ending.
+  const std::stop_token stop = interrupt_token();
+  const BlockDataset data =
+      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache, stop);
   note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
        config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
 
@@ -100,18 +105,24 @@ void add_train_command(CLI::App& app) {
       ->type_name("YAML");
   add_model_flags(*command, flags->model);
   flags->seed = command->get_option("--seed");
+  flags->seed->description("Seed of every random draw (default: the configuration's)")
+      ->default_str("");
+  command->get_option("--deterministic")
+      ->description("The same controller, bit for bit, for every thread count (slower)");
   command
-      ->add_option("--data", flags->data, "Text to train on: .txt, .jsonl, .raw, also .gz or .zst")
+      ->add_option("--data", flags->data,
+                   "Text to train on: .txt, .jsonl, .raw, also .gz or .zst; repeatable")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command->add_option("-o,--out", flags->options.out, "Directory that becomes the controller")
       ->required()
       ->type_name("DIR");
   command
       ->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       ->add_option("--set", flags->overrides,
                    "Override a key of the configuration, as in --set rollout.batch=4; repeatable")

@@ -29,6 +29,10 @@ struct Budget {
 // ("k012.5-s100-q16").
 std::string to_string(const Action& action);
 
+// A share in percent, as to_string writes it: the shortest decimal that gives the share back, with
+// at least `digits` before its point ("7", "007", "012.5").
+std::string percentage(float share, int digits = 1);
+
 // Inverse of to_string. Throws Error naming the faulty part: shares must lie in (0, 1], bits in
 // 2..16.
 Action parse_action(std::string_view text);

@@ -35,7 +35,7 @@ class ActionSpace {
   std::vector<float> levels(Axis axis) const;  // in budget units: κ, ρ, bits / 16
   bool on(Axis axis) const;                    // more than one level
 
-  // An axis that is off has its only level as its budget (DESIGN, "Dense action").
+  // An axis that is off has its only level as its budget (docs/arithmetic.md, "Steps that count").
   Budget clamp_off_axes(Budget budget) const;
   // Mean of the budget over the axes that are on (paper, "net keep-rate"); 1 when none is.
   double net_keep_rate(const Budget& budget) const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sol/action_space.h"
+#include "sol/frozen_model.h"
 #include "sol/policy.h"
 
 namespace sol {
@@ -16,6 +17,13 @@ class PolicyNetwork;
 
 struct BudgetRange {
   double low = 1.0, high = 1.0;
+};
+
+struct BudgetRanges {
+  BudgetRange kappa, rho, eta;
+  const BudgetRange& operator[](Axis axis) const {
+    return axis == Axis::kappa ? kappa : axis == Axis::rho ? rho : eta;
+  }
 };
 
 // One point of the validation frontier: asking for `budget` realised `net_keep` at `perplexity`.
@@ -27,27 +35,28 @@ struct FrontierPoint {
 
 struct ControllerSettings {
   int horizon = 16;
-  int page_size = 4;
-  int sinks = 4;
-  int window = 2;
-  BudgetRange kappa, rho, eta;          // trained ranges
+  SequenceOptions sequence;             // page size, sinks, window: the rest is not stored
+  BudgetRanges ranges;                  // that training drew budgets from
   std::vector<FrontierPoint> frontier;  // ascending net_keep; may be empty (an untested controller)
   std::string model_fingerprint;
-  std::string training_json = "{}";  // settings, metrics, commit: for people, never read back
+  std::string training_json = "{}";  // settings, metrics, run: for people
 };
 
 class Controller {
  public:
-  static constexpr int format_version = 1;
+  static constexpr int format_version = 2;  // version 1 is read as well
 
-  // Throws Error for settings that make no sense or a network that does not fit the action space.
+  // Throws Error for settings that make no sense, a training record that is not JSON, or a network
+  // that does not fit the action space.
   Controller(ActionSpace space, ControllerSettings settings,
              std::shared_ptr<const PolicyNetwork> network);
 
-  // Reads DIR/controller.json and DIR/controller.safetensors. Throws Error for anything missing,
-  // malformed, misshapen or of another format version.
+  // Reads DIR/controller.json and the weights that it names. Throws Error for anything missing,
+  // malformed, misshapen, damaged or of a later format version.
   static Controller load(const std::filesystem::path& dir);
-  // Writes both files atomically; an existing controller is replaced only once both are complete.
+  // Writes the weights beside those of an existing controller, then replaces its controller.json:
+  // until that one rename the old controller is whole, and after it the new one. Throws Error when
+  // something cannot be written; the old controller is intact then.
   void save(const std::filesystem::path& dir) const;
 
   // Throws Error naming both fingerprints when this controller was trained for another model.
@@ -61,12 +70,15 @@ class Controller {
   // range.
   std::string outside_trained_ranges(const Budget& budget) const;
 
+  // Replaces the validation frontier. Throws Error for points that make no sense; the old one stays
+  // then.
+  void set_frontier(std::vector<FrontierPoint> frontier);
+
   // Greedy (argmax, temperature 1), as at evaluation. `deterministic` as in ModelOptions.
   std::unique_ptr<Policy> greedy_policy(bool deterministic = false) const;
 
   const ActionSpace& space() const { return space_; }
   const ControllerSettings& settings() const { return settings_; }
-  ControllerSettings& settings() { return settings_; }
   const PolicyNetwork& network() const { return *network_; }
 
  private:

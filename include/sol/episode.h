@@ -1,5 +1,6 @@
-// Episode: T decode steps after a dense prefix; owns the eight features and the running averages.
-// Nobody else computes them, so training, evaluation and serving cannot drift apart.
+// Episode: T decode steps after a dense prefix; owns the eight features. Nobody else computes them,
+// so training, evaluation and generation cannot drift apart; averages over steps are formed by
+// BudgetAverage everywhere.
 #pragma once
 
 #include <array>
@@ -12,6 +13,29 @@ namespace sol {
 
 inline constexpr int feature_count = 8;
 using Features = std::array<float, feature_count>;
+
+// Averages over the steps that count, of the actions' nominal values.
+template <typename Real>
+class BudgetAverage {
+ public:
+  void add(const Action& action) {
+    ++count_;
+    kappa_ += action.kappa;
+    rho_ += action.rho;
+    eta_ += action.eta();
+  }
+  int count() const { return count_; }
+  Budget mean_or(const Budget& without_steps) const {
+    if (count_ == 0) return without_steps;
+    const Real n = static_cast<Real>(count_);
+    return {static_cast<float>(kappa_ / n), static_cast<float>(rho_ / n),
+            static_cast<float>(eta_ / n)};
+  }
+
+ private:
+  int count_ = 0;
+  Real kappa_ = 0, rho_ = 0, eta_ = 0;
+};
 
 struct EpisodeOptions {
   int horizon = 16;  // T
@@ -39,13 +63,14 @@ class Episode {
   int record(int chosen, int key_count);
 
   int steps() const { return static_cast<int>(executed_.size()); }
-  int effective_steps() const { return effective_steps_; }
+  int effective_steps() const { return average_.count(); }
   bool finished() const { return steps() >= options_.horizon; }
   int previous_action() const {
     return executed_.empty() ? -1 : executed_.back();
   }                                                               // -1: start symbol
   const std::vector<int>& executed() const { return executed_; }  // the schedule so far
-  Budget realised() const;  // averages over effective steps; the target while there are none
+  // Averages over effective steps; the target while there are none.
+  Budget realised() const { return average_.mean_or(budget_); }
   const Budget& budget() const { return budget_; }
   const ActionSpace& space() const { return *space_; }
   const EpisodeOptions& options() const { return options_; }
@@ -55,8 +80,7 @@ class Episode {
   Budget budget_;
   EpisodeOptions options_;
   std::vector<int> executed_;
-  int effective_steps_ = 0;
-  float sum_kappa_ = 0, sum_rho_ = 0, sum_eta_ = 0;
+  BudgetAverage<float> average_;  // float32 in step order, as the reference's features
 };
 
 }  // namespace sol

@@ -10,7 +10,24 @@ namespace sol {
 // prints and never exits: whoever calls it decides what becomes of an Error.
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message) : std::runtime_error(message) {}
+  explicit Error(const std::string& message) : std::runtime_error(printable(message)) {}
+
+ private:
+  // Names from files may hold anything: a zero byte would end the message, and an escape would be
+  // obeyed by the terminal.
+  static std::string printable(const std::string& message) {
+    std::string text;
+    for (const char c : message) {
+      const bool control = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7f;
+      if (control) {
+        constexpr const char* digits = "0123456789abcdef";
+        text += {'\\', 'x', digits[c >> 4], digits[c & 15]};
+      } else {
+        text += c;
+      }
+    }
+    return text;
+  }
 };
 
 // Thrown by long calls whose stop token was triggered. Nothing is lost: the callee has left its

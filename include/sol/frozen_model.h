@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sol/action.h"
@@ -19,12 +20,23 @@ namespace sol {
 // Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
 // softmax, page scores, quantiser and logits are always float32.
 enum class Precision { automatic, f32, bf16 };
+std::string_view to_string(Precision precision);  // as on the command line
+
+// What the weight matrices are held as. automatic: as stored, in the precision's type. int8, int4:
+// codes and scales, made while loading unless the directory holds them already (`sol convert`);
+// products then use the weights that the codes stand for. int4 keeps embedding and head at 8 bits.
+// Norms are always float32.
+enum class WeightFormat { automatic, int8, int4 };
 
 struct ModelOptions {
   Precision precision =
-      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies it, else f32
+      Precision::automatic;    // bf16 for bf16 weights where the processor multiplies bf16 and the
+                               // instruction set in use is avx512 (base/cpu.h), else f32
   bool deterministic = false;  // own products in one order of summation: bit-identical results for
                                // every batch size and thread count
+  WeightFormat weights = WeightFormat::automatic;
+  bool prune_down = false;  // not in the paper: ρ also chooses among the inputs of the MLP's down
+                            // projection (TEAL prunes every matrix); dense passes are as ever
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via
@@ -94,6 +106,8 @@ class FrozenModel {
   virtual const std::string& fingerprint() const = 0;  // hexadecimal; see model/fingerprint.h
   virtual Precision precision() const = 0;             // never automatic
   virtual uint64_t parameter_count() const = 0;
+  // automatic: as the precision says.
+  virtual WeightFormat weight_format() const { return WeightFormat::automatic; }
 
   // An empty sequence. Throws Error for options that make no sense (page size < 1, ...).
   virtual std::unique_ptr<Sequence> create(const SequenceOptions& options) = 0;
@@ -101,7 +115,7 @@ class FrozenModel {
   // Dense pass over each item's tokens, in chunks. A sequence may occur once only. Throws Error
   // when a token is outside the vocabulary or a sequence would outgrow max_position_embeddings
   // (nothing has changed then), Cancelled between chunks when `stop` was requested (sequences are
-  // truncated back to their old length).
+  // truncated back to their old length, as after any other error).
   virtual void extend(std::span<ExtendItem> items, std::stop_token stop = {}) = 0;
 
   // One token per item, each under its own action; sequences may differ in length and options.
@@ -119,9 +133,12 @@ class FrozenModel {
   virtual void embedding(int32_t token, std::span<float> out) const = 0;
 };
 
-// Loads a Hugging Face directory for execution on the CPU. Throws Error for anything wrong with
-// the files (see model/safetensors.h, config.h), a tensor missing or misshapen, NaN or infinity
-// in the weights.
+// What a model's matrices are held as, for results: "f32", "bf16", "int8" or "int4".
+std::string_view weights_name(const FrozenModel& model);
+
+// Loads a Hugging Face directory, or one that `sol convert` wrote, for execution on the CPU. Throws
+// Error for anything wrong with the files (see model/safetensors.h, config.h), a tensor missing or
+// misshapen, NaN or infinity in the weights.
 std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,
                                         const ModelOptions& options = {});
 

@@ -46,7 +46,9 @@ class Tokenizer {
   int eos_token_id() const;  // -1: none
   int token_id(
       std::string_view content) const;  // -1: no such token; the piece as in the vocabulary
-  std::string describe() const;         // one line for `sol inspect`: kind, pre-tokeniser, sizes
+  // 32 hexadecimal digits over tokenizer.json's bytes: what decides the ids.
+  const std::string& fingerprint() const;
+  std::string describe() const;  // one line for `sol inspect`: kind, pre-tokeniser, sizes
 
   ~Tokenizer();
 

@@ -8,18 +8,6 @@
 namespace sol {
 namespace {
 
-// "0.07" as "007": the shortest decimal whose hundredth rounds to the same float, so that names and
-// actions map one to one.
-std::string percentage(float share) {
-  const double percent = static_cast<double>(share) * 100.0;
-  std::string text;
-  for (int decimals = 0; decimals <= 50; ++decimals) {
-    text = fmt::format("{:0{}.{}f}", percent, decimals == 0 ? 3 : 4 + decimals, decimals);
-    if (static_cast<float>(std::strtod(text.c_str(), nullptr) / 100.0) == share) break;
-  }
-  return text;
-}
-
 // Takes "<letter><number>" off the front of `rest`, the number up to the next dash or the end.
 std::string_view take_part(std::string_view& rest, char letter, bool first,
                            std::string_view whole) {
@@ -57,8 +45,21 @@ int parse_bits(std::string_view number, std::string_view whole) {
 
 }  // namespace
 
+std::string percentage(float share, int digits) {
+  const double percent = static_cast<double>(share) * 100.0;
+  std::string text;
+  // Names and actions must map one to one.
+  for (int decimals = 0; decimals <= 50; ++decimals) {
+    text = fmt::format("{:0{}.{}f}", percent, decimals == 0 ? digits : digits + 1 + decimals,
+                       decimals);
+    if (static_cast<float>(std::strtod(text.c_str(), nullptr) / 100.0) == share) break;
+  }
+  return text;
+}
+
 std::string to_string(const Action& action) {
-  return fmt::format("k{}-s{}-q{}", percentage(action.kappa), percentage(action.rho), action.bits);
+  return fmt::format("k{}-s{}-q{}", percentage(action.kappa, 3), percentage(action.rho, 3),
+                     action.bits);
 }
 
 Action parse_action(std::string_view text) {

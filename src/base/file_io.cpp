@@ -1,10 +1,14 @@
 #include "base/file_io.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -31,45 +35,121 @@ void flush_directory(const std::filesystem::path& dir) {
     fail("{}: cannot flush directory: {}", dir.string(), std::strerror(reason));
 }
 
-// Creates a new file beside `path`: the rename must not cross file systems.
-std::filesystem::path create_beside(const std::filesystem::path& path, std::FILE*& file) {
+// Where the content of `path` lies: itself, or what its links lead to. Empty for a character device
+// or a pipe, which are written to as they are.
+std::filesystem::path file_to_replace(const std::filesystem::path& path) {
+  if (path.empty()) fail("the name of a file to write is empty");
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    const int reason = errno;
+    std::error_code none;
+    const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, none));
+    if (reason == ENOENT && link)
+      fail("{}: is a link to a file that does not exist", path.string());
+    if (reason != ENOENT) fail("{}: cannot be written: {}", path.string(), std::strerror(reason));
+    return path;
+  }
+  if (S_ISDIR(info.st_mode)) fail("{}: is a directory, cannot be written as a file", path.string());
+  if (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode)) return {};
+  if (!S_ISREG(info.st_mode)) fail("{}: exists and is not a regular file", path.string());
+  return std::filesystem::canonical(path);
+}
+
+constexpr std::string_view temporary_mark = ".sol-tmp-";
+
+// Takes "<number><end>" off the front of `text`; -1 when there is none.
+long take_number(std::string_view& text, std::string_view end) {
+  long number = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return -1;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()));
+  if (!text.starts_with(end)) return -1;
+  text.remove_prefix(end.size());
+  return number;
+}
+
+// "<any name>.sol-tmp-<process>-<counter>"; 0 for other names.
+long process_of_temporary(std::string_view name) {
+  const size_t mark = name.rfind(temporary_mark);
+  if (mark == std::string_view::npos) return 0;
+  name.remove_prefix(mark + temporary_mark.size());
+  const long process = take_number(name, "-");
+  return take_number(name, "") >= 0 && name.empty() ? process : 0;
+}
+
+// Removes what earlier processes that were killed have left in the directory. One is dead when no
+// process has its number, and nobody has its file locked either: a process of another container has
+// numbers of its own.
+void remove_stale_temporaries(const std::filesystem::path& dir) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(dir, ignored)) {
+    const long process = process_of_temporary(entry.path().filename().native());
+    if (process <= 0 || ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
+    const int descriptor = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0) continue;
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    ::close(descriptor);
+  }
+}
+
+// Creates a new file beside `target`: the rename must not cross file systems.
+std::filesystem::path create_beside(const std::filesystem::path& target, int& descriptor) {
   static std::atomic<unsigned> counter{0};
   std::string name;
-  int descriptor;
   do {
-    name = fmt::format("{}.tmp-{}-{}", path.string(), ::getpid(), counter++);
+    name = fmt::format("{}{}{}-{}", target.string(), temporary_mark, ::getpid(), counter++);
     descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor < 0 && errno == EEXIST);
   if (descriptor < 0)
-    fail("{}: cannot create a file in this directory: {}", directory_of(path).string(),
+    fail("{}: cannot create a file in this directory: {}", directory_of(target).string(),
          std::strerror(errno));
-  file = ::fdopen(descriptor, "wb");
-  if (!file) {
-    const int reason = errno;
-    ::close(descriptor);
-    ::unlink(name.c_str());
-    fail("{}: cannot open for writing: {}", path.string(), std::strerror(reason));
-  }
   return name;
 }
 
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path) {
-  std::error_code status;
-  if (std::filesystem::is_directory(path, status)) fail("{}: is a directory", path.string());
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
-                                                             std::fclose);
-  if (!file) fail("{}: cannot open: {}", path.string(), std::strerror(errno));
+bool path_exists(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  if (error) fail("{}: cannot be looked up: {}", path.string(), error.message());
+  return exists;
+}
+
+int open_regular_file(const std::filesystem::path& path) {
+  if (path.empty()) fail("the name of a file to read is empty");
+  // Without O_NONBLOCK the opening of a pipe would wait for somebody who writes.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail("{}: cannot open: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  const int result = ::fstat(descriptor, &info);
+  const int reason = errno;
+  if (result == 0 && S_ISREG(info.st_mode)) return descriptor;
+  ::close(descriptor);
+  if (result != 0) fail("{}: cannot open: {}", path.string(), std::strerror(reason));
+  fail("{}: is {}", path.string(),
+       S_ISDIR(info.st_mode) ? "a directory" : "not a regular file, but a device or a pipe");
+}
+
+std::string read_file(const std::filesystem::path& path, uint64_t limit) {
+  const int descriptor = open_regular_file(path);
   std::string content;
   std::vector<char> buffer(1 << 16);
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get()))
-    content.append(buffer.data(), n);
-  if (std::ferror(file.get())) fail("{}: cannot read: {}", path.string(), std::strerror(errno));
+  ssize_t got;
+  while ((got = ::read(descriptor, buffer.data(), buffer.size())) != 0) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 || content.size() + static_cast<size_t>(got) > limit) break;
+    content.append(buffer.data(), static_cast<size_t>(got));
+  }
+  const int reason = errno;
+  ::close(descriptor);
+  if (got < 0) fail("{}: cannot read: {}", path.string(), std::strerror(reason));
+  if (got > 0)
+    fail("{}: has more than {} bytes, which no file of its kind has", path.string(), limit);
   return content;
 }
 
 void ensure_writable_directory(const std::filesystem::path& dir) {
+  if (dir.empty()) fail("the name of a directory to write to is empty");
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   if (error) fail("{}: cannot create directory: {}", dir.string(), error.message());
@@ -82,20 +162,54 @@ void ensure_writable_directory(const std::filesystem::path& dir) {
   ::unlink(probe.c_str());
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-  std::error_code status;
-  if (std::filesystem::is_directory(path_, status))
-    fail("{}: is a directory, cannot be written as a file", path_.string());
-  temporary_ = create_beside(path_, file_);
+DirectoryLock::DirectoryLock(const std::filesystem::path& dir)
+    : descriptor_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0) fail("{}: cannot open directory: {}", dir.string(), std::strerror(errno));
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  fail("{}: another process is writing to this directory", dir.string());
+}
+
+DirectoryLock::~DirectoryLock() {
+  ::close(descriptor_);
+}
+
+void ensure_writable_file(const std::filesystem::path& path) {
+  const std::filesystem::path target = file_to_replace(path);
+  if (!target.empty()) AtomicFile file(target);
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path)
+    : path_(std::move(path)), target_(file_to_replace(path_)) {
+  int descriptor = -1;
+  if (target_.empty()) {
+    descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    remove_stale_temporaries(directory_of(target_));
+    temporary_ = create_beside(target_, descriptor);
+    ::flock(descriptor, LOCK_EX | LOCK_NB);  // where the file system has no locks, there is none
+    lock_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  }
+  if (descriptor >= 0) file_ = ::fdopen(descriptor, "wb");
+  if (file_) return;
+  const int reason = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  discard();
+  fail("{}: cannot open for writing: {}", path_.string(), std::strerror(reason));
 }
 
 AtomicFile::~AtomicFile() {
   if (file_) std::fclose(file_);
+  discard();
+}
+
+void AtomicFile::discard() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (lock_ >= 0) ::close(lock_);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  if (!file_) fail("{}: written to after commit", path_.string());
+  if (!file_) fail("{}: written to after it was flushed", path_.string());
   if (bytes.empty()) return;
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())
     fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
@@ -105,18 +219,25 @@ void AtomicFile::write(std::string_view text) {
   write(std::as_bytes(std::span(text)));
 }
 
-void AtomicFile::commit() {
-  if (!file_) fail("{}: committed twice", path_.string());
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0)
+void AtomicFile::flush() {
+  if (!file_) return;
+  // A device or a pipe holds nothing that could be flushed to a disk.
+  if (std::fflush(file_) != 0 || (!target_.empty() && ::fsync(::fileno(file_)) != 0))
     fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
   // Closing can still report a delayed write error (network file systems).
   if (std::fclose(std::exchange(file_, nullptr)) != 0)
     fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
-    fail("{}: cannot rename {} to it: {}", path_.string(), temporary_.string(),
+}
+
+void AtomicFile::commit() {
+  if (std::exchange(committed_, true)) fail("{}: committed twice", path_.string());
+  flush();
+  if (target_.empty()) return;
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
+    fail("{}: cannot rename {} to it: {}", target_.string(), temporary_.string(),
          std::strerror(errno));
   temporary_.clear();
-  flush_directory(directory_of(path_));
+  flush_directory(directory_of(target_));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {

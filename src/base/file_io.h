@@ -1,6 +1,7 @@
 // Reading whole files and writing ones that matter.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -9,16 +10,49 @@
 
 namespace sol {
 
-// Throws Error naming the path and the system's reason.
-std::string read_file(const std::filesystem::path& path);
+// What a file that is read whole may have, where nothing larger is to be expected.
+inline constexpr uint64_t default_file_limit = uint64_t{256} << 20;
+
+// Whether there is anything under this name; a link whose target is missing is nothing. Throws
+// Error naming the path and the system's reason when that cannot be found out.
+bool path_exists(const std::filesystem::path& path);
+
+// Opens a regular file, or a link to one, for reading: a device has no end, and nobody may ever
+// write into a pipe. The caller closes the descriptor. Throws Error naming the path and the
+// system's reason.
+int open_regular_file(const std::filesystem::path& path);
+
+// The whole content. Throws Error as open_regular_file, and for a file of more than `limit` bytes.
+std::string read_file(const std::filesystem::path& path, uint64_t limit = default_file_limit);
 
 // Creates the directory and its parents. Throws Error when that fails or when the path is not a
 // directory one can write to: called before long work starts, not after it.
 void ensure_writable_directory(const std::filesystem::path& dir);
 
-// A file written beside its final name, flushed to the disk and renamed over it by commit();
-// without commit() the destructor removes it, so a full disk or a crash never leaves half a file
-// under the final name. Every call throws Error naming the path and the system's reason.
+// While it lives, no other process can hold the same directory: for runs that write several files
+// over hours. A process that ends in whatever way lets go of it.
+class DirectoryLock {
+ public:
+  // Throws Error when another process holds `dir`. Where the file system has no locks, there is
+  // none.
+  explicit DirectoryLock(const std::filesystem::path& dir);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+// Throws the Error that an AtomicFile of this path would: called before long work starts.
+void ensure_writable_file(const std::filesystem::path& path);
+
+// A file written beside its final name, which commit() renames over it; without commit() the
+// destructor removes it, so a full disk or a crash never leaves half a file under the final name.
+// Several files that belong together are all flushed before the first of them is committed: then
+// only renames are left that could fail. A link stays, and the file it leads to is replaced. What
+// has no content to replace, a character device or a pipe, is written to directly. Every call
+// throws Error naming the path and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -28,11 +62,16 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
-  void commit();
+  void flush();   // all that was written is on the disk; nothing can be written any more
+  void commit();  // flushes where that has not been done
 
  private:
-  std::filesystem::path path_, temporary_;
-  std::FILE* file_ = nullptr;
+  void discard();  // the temporary file, where there still is one
+  std::filesystem::path path_;
+  std::filesystem::path target_, temporary_;  // empty where written to directly
+  int lock_ = -1;                             // held as long as the temporary file is in use
+  std::FILE* file_ = nullptr;                 // null once flushed
+  bool committed_ = false;
 };
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

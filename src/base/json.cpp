@@ -4,6 +4,8 @@
 #include <concepts>
 #include <limits>
 #include <type_traits>
+#include <unordered_set>
+#include <vector>
 
 #include "base/fail.h"
 #include "base/file_io.h"
@@ -22,7 +24,7 @@ constexpr const char* type_name() {
 
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_object() ? "an object" : "an array";
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = to_text(value);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
@@ -86,22 +88,55 @@ T convert_or_fail(const Json& value, const char* field, const std::string& where
   return out;
 }
 
+// Notes the keys of every object that is open, to find those that occur twice.
+class KeyCheck {
+ public:
+  explicit KeyCheck(const std::string& where) : where_(where) {}
+
+  bool operator()(int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second)
+        fail("{}: field \"{}\" is given twice in one object", where_, key);
+    }
+    return true;
+  }
+
+ private:
+  const std::string& where_;
+  std::vector<std::unordered_set<std::string>> open_;
+};
+
 }  // namespace
+
+std::string json_reason(const char* what, bool lines) {
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
+  std::string_view reason = what;
+  if (const size_t end = reason.find("] "); reason.starts_with('[') && end != reason.npos)
+    reason.remove_prefix(end + 2);
+  if (constexpr std::string_view line = "parse error at line 1, ";
+      !lines && reason.starts_with(line))
+    reason.remove_prefix(line.size());
+  return std::string(reason);
+}
+
+std::string to_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 Json parse_json(std::string_view text, const std::string& where) {
   try {
-    return Json::parse(text);
+    return Json::parse(text, KeyCheck(where));
   } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its prefix.
-    std::string_view reason = error.what();
-    if (const size_t end = reason.find("] "); reason.starts_with('[') && end != reason.npos)
-      reason.remove_prefix(end + 2);
-    fail("{}: not valid JSON: {}", where, reason);
+    const bool lines = text.find('\n') != text.npos;
+    fail("{}: not valid JSON: {}", where, json_reason(error.what(), lines));
   }
 }
 
-Json read_json(const std::filesystem::path& path) {
-  return parse_json(read_file(path), path.string());
+Json read_json(const std::filesystem::path& path, uint64_t limit) {
+  return parse_json(read_file(path, limit), path.string());
 }
 
 template <typename T>

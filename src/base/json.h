@@ -1,6 +1,7 @@
 // JSON with errors that name the file and the field.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,9 +11,20 @@ namespace sol {
 
 using Json = nlohmann::ordered_json;
 
-// `where` is what error messages call the document (a path, "line 12 of x.jsonl", ...).
+// What a JSON file that is read whole may have, where nothing larger is to be expected.
+inline constexpr uint64_t default_json_limit = uint64_t{64} << 20;
+
+// `where` is what error messages call the document (a path, "line 12 of x.jsonl", ...). Two values
+// for one key of an object are an error as well: readers differ in which one they take.
 Json parse_json(std::string_view text, const std::string& where);
-Json read_json(const std::filesystem::path& path);
+Json read_json(const std::filesystem::path& path, uint64_t limit = default_json_limit);
+
+// The reason of a JSON library's exception, without its prefix for machines and, where the document
+// has only one, without its line.
+std::string json_reason(const char* what, bool lines = true);
+
+// As text; names and paths need not be UTF-8, so what is not becomes a replacement character.
+std::string to_text(const Json& json, int indent = -1);
 
 // A field of an object, converted; throws Error naming document, field and expected type when it is
 // missing (first form) or has another type. Integers must be integral and fit.

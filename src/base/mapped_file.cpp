@@ -1,6 +1,5 @@
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,21 +9,17 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/file_io.h"
 
 namespace sol {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("{}: cannot open: {}", path.string(), std::strerror(errno));
+  const int descriptor = open_regular_file(path);
   struct stat info {};
   if (::fstat(descriptor, &info) != 0) {
     const int reason = errno;
     ::close(descriptor);
     fail("{}: cannot read its size: {}", path.string(), std::strerror(reason));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    ::close(descriptor);
-    fail("{}: not a regular file", path.string());
   }
   size_ = static_cast<size_t>(info.st_size);
   if (size_ > 0) {

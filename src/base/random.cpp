@@ -55,10 +55,6 @@ uint64_t Random::next_u64() {
   return static_cast<uint64_t>(next_u32()) << 32 | low;
 }
 
-float Random::uniform() {
-  return static_cast<float>(next_u32() >> 8) * 0x1p-24f;
-}
-
 double Random::uniform_double() {
   return static_cast<double>(next_u64() >> 11) * 0x1p-53;
 }

@@ -37,7 +37,6 @@ class Random {
   explicit Random(const RandomKey& key);
   uint32_t next_u32();
   uint64_t next_u64();
-  float uniform();             // [0, 1), 24 bits
   double uniform_double();     // [0, 1), 53 bits
   uint32_t below(uint32_t n);  // uniform in 0..n-1, without modulo bias; n > 0
   double normal();             // standard normal (Box-Muller)

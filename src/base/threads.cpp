@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 
 namespace sol {
@@ -14,14 +15,19 @@ int usable_processors() {
   return std::max(1, omp_get_num_procs());
 }
 
+// OpenMP keeps its own number per thread, so whoever starts a region says this one. 0: not set yet.
+std::atomic<int> chosen{0};
+
 }  // namespace
 
 void set_thread_count(int n) {
-  omp_set_num_threads(n > 0 ? n : usable_processors());
+  chosen = n > 0 ? n : usable_processors();
+  omp_set_num_threads(chosen);  // for libraries called from this thread
 }
 
 int thread_count() {
-  return omp_get_max_threads();
+  const int n = chosen;
+  return n > 0 ? n : omp_get_max_threads();
 }
 
 Range split(int64_t n, int parts, int index, int64_t grain) {

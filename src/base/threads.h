@@ -5,7 +5,8 @@
 
 namespace sol {
 
-// Sets the number of threads for all that follows; 0 means as many as the process may use.
+// Sets the number of threads for all that follows, on whichever thread it is called; 0 means as
+// many as the process may use.
 void set_thread_count(int n);
 int thread_count();
 

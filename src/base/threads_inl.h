@@ -14,7 +14,7 @@ void parallel_for(int64_t n, const Body& body) {
     return;
   }
   std::exception_ptr error;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(thread_count())
   for (int64_t i = 0; i < n; ++i) {
     try {
       body(i);

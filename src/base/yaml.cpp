@@ -1,5 +1,6 @@
 #include "base/yaml.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -9,10 +10,6 @@
 
 namespace sol {
 namespace {
-
-int line_of(const YAML::Node& node) {
-  return node.Mark().line + 1;
-}
 
 std::string shown(const YAML::Node& node) {
   switch (node.Type()) {
@@ -34,6 +31,17 @@ bool parse_number(const std::string& text, T& out) {
   if (text.size() > 1 && *begin == '+' && begin[1] != '-') ++begin;
   const auto [stop, error] = std::from_chars(begin, end, out);
   return error == std::errc() && stop == end;
+}
+
+// The key's own node and its value's, of a map. Iterates instead of calling operator[], which would
+// create the key in a node that is not const.
+struct Entry {
+  YAML::Node key{YAML::NodeType::Undefined}, value{YAML::NodeType::Undefined};
+};
+Entry find(const YAML::Node& map, const std::string& key) {
+  for (const auto& entry : map)
+    if (entry.first.Scalar() == key) return {entry.first, entry.second};
+  return {};
 }
 
 // A quoted scalar carries the tag "!" and is a string whatever it looks like.
@@ -93,15 +101,18 @@ const char* type_name(const std::vector<std::string>&) {
 
 }  // namespace
 
-YamlMap::YamlMap(YAML::Node node, std::string where, std::string section)
-    : node_(std::move(node)), where_(std::move(where)), section_(std::move(section)) {
-  std::set<std::string> seen;
+YamlMap::YamlMap(YAML::Node node, std::string where, std::string section,
+                 std::shared_ptr<Names> overridden)
+    : node_(std::move(node)),
+      where_(std::move(where)),
+      section_(std::move(section)),
+      overridden_(std::move(overridden)) {
+  Names seen;
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar())
-      fail("{}, line {}: a key must be a plain word", where_, line_of(entry.first));
-    if (!seen.insert(entry.first.Scalar()).second)
-      fail("{}, line {}: {} is given twice", where_, line_of(entry.first),
-           full_name(entry.first.Scalar()));
+      fail("{}: a key must be a plain word", place(entry.first, section_));
+    const std::string name = full_name(entry.first.Scalar());
+    if (!seen.insert(name).second) fail("{}: {} is given twice", place(entry.first, name), name);
   }
 }
 
@@ -119,63 +130,94 @@ YamlMap YamlMap::parse(const std::string& text, const std::string& where) {
   if (documents.size() > 1) fail("{}: contains more than one YAML document", where);
   if (documents.empty() || !documents[0].IsMap())
     fail("{}: must be a YAML mapping (lines of \"key: value\")", where);
-  return YamlMap(documents[0], where, "");
+  return YamlMap(documents[0], where, "", std::make_shared<Names>());
+}
+
+void YamlMap::override_value(const std::string& key, const std::string& value) {
+  YAML::Node map = node_;
+  size_t begin = 0;
+  for (;;) {
+    const size_t dot = key.find('.', begin);
+    const std::string part = key.substr(begin, dot - begin);
+    if (part.empty()) fail("override \"{}={}\": write section.key=value", key, value);
+    if (dot == std::string::npos) {
+      try {
+        map[part] = YAML::Load(value);
+      } catch (const YAML::Exception& error) {
+        fail("override \"{}={}\": not a YAML value: {}", key, value, error.msg);
+      }
+      overridden_->insert(key);
+      return;
+    }
+    YAML::Node next = find(map, part).value;
+    if (!next.IsDefined() || next.IsNull()) {
+      map[part] = YAML::Node(YAML::NodeType::Map);
+      next.reset(map[part]);
+      overridden_->insert(key.substr(0, dot));
+    }
+    if (!next.IsMap()) fail("override \"{}={}\": {} is not a section", key, value, part);
+    map.reset(next);
+    begin = dot + 1;
+  }
 }
 
 std::string YamlMap::full_name(const std::string& key) const {
   return section_.empty() ? key : section_ + "." + key;
 }
 
-// Iterates instead of calling operator[], which would create the key in a node that is not const.
-YAML::Node YamlMap::find(const std::string& key) const {
-  for (const auto& entry : node_)
-    if (entry.first.Scalar() == key) return entry.second;
-  return YAML::Node(YAML::NodeType::Undefined);
+std::string YamlMap::place(const YAML::Node& node, const std::string& full_name) const {
+  for (std::string name = full_name; !name.empty();) {
+    if (overridden_->contains(name)) return fmt::format("{}, override {}", where_, name);
+    const size_t dot = name.rfind('.');
+    name.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return fmt::format("{}, line {}", where_, node.Mark().line + 1);
 }
 
-// Of the key: an empty value's own mark lies behind it.
-int YamlMap::line_of_key(const std::string& key) const {
-  for (const auto& entry : node_)
-    if (entry.first.Scalar() == key) return line_of(entry.first);
-  return line_of(node_);
+// The key's place, not the value's: an empty value's own mark lies behind it.
+std::string YamlMap::place(const std::string& key) const {
+  YAML::Node map = node_, shown = node_;
+  size_t end = 0;
+  for (size_t begin = 0; begin <= key.size(); begin = end + 1) {
+    end = std::min(key.find('.', begin), key.size());
+    const Entry entry = find(map, key.substr(begin, end - begin));
+    if (!entry.key.IsDefined())
+      return place(shown, begin == 0 ? section_ : full_name(key.substr(0, begin - 1)));
+    shown.reset(entry.key);
+    map.reset(entry.value);
+  }
+  return place(shown, full_name(key));
 }
 
-bool YamlMap::has(const std::string& key) const {
-  return find(key).IsDefined();
+bool YamlMap::has(const std::string& key) {
+  known_.insert(key);
+  return find(node_, key).key.IsDefined();
 }
 
 template <typename T>
 T YamlMap::get(const std::string& key) {
-  known_.insert(key);
-  const YAML::Node node = find(key);
-  if (!node.IsDefined())
-    fail("{}, line {}: {} is missing", where_, line_of_key(key), full_name(key));
+  if (!has(key)) fail("{}: {} is missing", place(key), full_name(key));
+  const YAML::Node node = find(node_, key).value;
   T value{};
   if (!convert(node, value))
-    fail("{}, line {}: {} must be {}, not {}", where_, line_of_key(key), full_name(key),
-         type_name(value), shown(node));
+    fail("{}: {} must be {}, not {}", place(key), full_name(key), type_name(value), shown(node));
   return value;
 }
 
 template <typename T>
 T YamlMap::get_or(const std::string& key, T fallback) {
-  known_.insert(key);
   return has(key) ? get<T>(key) : std::move(fallback);
 }
 
 YamlMap YamlMap::map(const std::string& key) {
-  known_.insert(key);
-  const YAML::Node node = find(key);
-  if (!node.IsDefined())
-    fail("{}, line {}: {} is missing", where_, line_of_key(key), full_name(key));
+  if (!has(key)) fail("{}: {} is missing", place(key), full_name(key));
+  const YAML::Node node = find(node_, key).value;
   if (!node.IsMap())
-    fail("{}, line {}: {} must be a mapping, not {}", where_, line_of_key(key), full_name(key),
-         shown(node));
-  return YamlMap(node, where_, full_name(key));
+    fail("{}: {} must be a mapping, not {}", place(key), full_name(key), shown(node));
+  return YamlMap(node, where_, full_name(key), overridden_);
 }
 
 std::optional<YamlMap> YamlMap::optional_map(const std::string& key) {
-  known_.insert(key);
   if (!has(key)) return std::nullopt;
   return map(key);
 }
@@ -183,11 +225,10 @@ std::optional<YamlMap> YamlMap::optional_map(const std::string& key) {
 void YamlMap::reject_unknown() const {
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();
-    if (known_.count(key)) continue;
+    if (known_.contains(key)) continue;
     std::string names;
     for (const std::string& name : known_) names += (names.empty() ? "" : ", ") + name;
-    fail("{}, line {}: unknown key {}; known here: {}", where_, line_of(entry.first),
-         full_name(key), names);
+    fail("{}: unknown key {}; known here: {}", place(key), full_name(key), names);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,9 +18,14 @@ class YamlMap {
   static YamlMap read(const std::filesystem::path& path);
   static YamlMap parse(const std::string& text, const std::string& where);
 
-  bool has(const std::string& key) const;
-  // Getters mark a key as known. T: bool, int, int64_t, double, std::string, std::vector<double>,
-  // std::vector<std::string>.
+  // Sets a key with its sections, "rollout.batch", to a YAML value; missing sections are made. Of a
+  // whole document only, before sections of it are read. What is wrong with such a value is told
+  // with the override's name instead of a line.
+  void override_value(const std::string& key, const std::string& value);
+
+  // All of these mark a key as known. T: bool, int, int64_t, double, std::string,
+  // std::vector<double>, std::vector<std::string>.
+  bool has(const std::string& key);
   template <typename T>
   T get(const std::string& key);
   template <typename T>
@@ -28,16 +34,21 @@ class YamlMap {
   std::optional<YamlMap> optional_map(const std::string& key);
   void reject_unknown() const;  // throws Error for a key that nobody asked for, listing known ones
 
-  const std::string& where() const { return where_; }
+  // Where a key of this map, or of sections in it ("rollout.batch"), comes from, for messages:
+  // "c.yaml, line 12" or "c.yaml, override rollout.batch"; the innermost section that there is
+  // where the key is absent.
+  std::string place(const std::string& key) const;
 
  private:
-  YamlMap(YAML::Node node, std::string where, std::string section);
+  using Names = std::set<std::string>;
+  YamlMap(YAML::Node node, std::string where, std::string section,
+          std::shared_ptr<Names> overridden);
   std::string full_name(const std::string& key) const;  // with the sections it lies in
-  YAML::Node find(const std::string& key) const;        // undefined when absent
-  int line_of_key(const std::string& key) const;
+  std::string place(const YAML::Node& node, const std::string& full_name) const;
   YAML::Node node_;
   std::string where_, section_;
-  std::set<std::string> known_;
+  std::shared_ptr<Names> overridden_;  // full names
+  Names known_;
 };
 
 }  // namespace sol

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "benchmark/model_bench.h"
-#include "evaluation/run_info.h"
+#include "engine/run_info.h"
 
 namespace sol {
 

@@ -3,23 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <dnnl.hpp>
 #include <fstream>
 #include <memory>
 
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 
 namespace sol {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Eight sums, so that additions never wait for each other; compilers vectorise it.
 uint64_t sum_of(const uint64_t* data, int64_t count) {
@@ -68,10 +62,10 @@ double product_seconds(const MatrixCase& c, int rows) {
   const dnnl::matmul product(description);
   std::vector<double> seconds;
   for (int i = 0; i < 8; ++i) {
-    const auto start = Clock::now();
+    const Stopwatch watch;
     product.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}});
     stream.wait();
-    if (i > 0) seconds.push_back(seconds_since(start));  // the first one warms up
+    if (i > 0) seconds.push_back(watch.seconds());  // the first one warms up
   }
   std::nth_element(seconds.begin(), seconds.begin() + 3, seconds.end());
   return seconds[3];
@@ -111,12 +105,12 @@ std::vector<ReadRate> measure_read_rates(int max_threads) {
     double best = 0;
     for (int pass = 0; pass < 5; ++pass) {
       std::vector<uint64_t> sums(static_cast<size_t>(threads));
-      const auto start = Clock::now();
+      const Stopwatch watch;
       parallel_for(threads, [&](int64_t t) {
         const Range range = split(count, threads, static_cast<int>(t), 8);
         sums[static_cast<size_t>(t)] = sum_of(data.get() + range.begin, range.end - range.begin);
       });
-      best = std::max(best, static_cast<double>(bytes) / seconds_since(start));
+      best = std::max(best, static_cast<double>(bytes) / watch.seconds());
       for (const uint64_t sum : sums) sink = sink + sum;
     }
     rates.push_back({threads, best});

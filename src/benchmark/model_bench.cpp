@@ -1,22 +1,16 @@
 #include "benchmark/model_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 
 namespace sol {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -100,9 +94,9 @@ class Measurement {
       ExtendItem item{.sequence = sequence.get(), .tokens = ids, .wanted = {}};
       item.wanted.push_back({ids.size() - 1, {.target = 0, .log_prob = &log_prob}});
       if (r >= 0) model.measure_stages(&row.stages);
-      const auto start = Clock::now();
+      const Stopwatch watch;
       model.extend({&item, 1}, {});
-      if (r >= 0) row.seconds.push_back(seconds_since(start));
+      if (r >= 0) row.seconds.push_back(watch.seconds());
       model.measure_stages(nullptr);
     }
     divide(row.stages, options_.repeats);
@@ -130,10 +124,10 @@ class Measurement {
       items[b].out = {.target = 0, .log_prob = &log_probs[b]};
     }
     copy.model->measure_stages(row ? &row->stages : nullptr);
-    const auto start = Clock::now();
+    const Stopwatch watch;
     if (options_.policy) run_policy(batch, row);
     copy.model->decode(items);
-    const double seconds = seconds_since(start);
+    const double seconds = watch.seconds();
     copy.model->measure_stages(nullptr);
     for (auto& sequence : copy.sequences) {
       copy.model->truncate(*sequence, sequence->length() - 1);
@@ -143,7 +137,7 @@ class Measurement {
 
   void run_policy(size_t batch, BenchRow* row) {
     const PolicyNetworkShape& shape = options_.policy->shape();
-    const auto start = Clock::now();
+    const Stopwatch watch;
     std::vector<PolicyNetwork::State> states(batch);
     std::vector<float> hidden(static_cast<size_t>(shape.hidden_size), 0.5f);
     std::vector<float> logits(batch * static_cast<size_t>(shape.actions));
@@ -153,7 +147,7 @@ class Measurement {
                         logits.data() + b * static_cast<size_t>(shape.actions)});
     }
     options_.policy->step(inputs);
-    if (row) row->policy += seconds_since(start);
+    if (row) row->policy += watch.seconds();
   }
 
   // Bytes that a decode step of the whole batch needs: weights once, keys and values per sequence.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,10 +58,12 @@ class Weights {
     fill(memory, out, in);
     add(name, {out, in}, memory);
   }
-  // Every matrix given by this function has the same memory: for those that the engine copies.
+  // Matrices of one shape given by this function have the same memory: for those that the engine
+  // copies.
   void shared_matrix(const std::string& name, int64_t out, int64_t in) {
-    if (!shared_) fill(shared_ = allocate(out * in), out, in);
-    add(name, {out, in}, shared_);
+    std::byte*& memory = shared_[{out, in}];
+    if (!memory) fill(memory = allocate(out * in), out, in);
+    add(name, {out, in}, memory);
   }
 
  private:
@@ -104,7 +107,7 @@ class Weights {
   DType stored_;
   std::vector<float> numbers_;
   std::vector<std::shared_ptr<std::byte[]>> memory_;
-  std::byte* shared_ = nullptr;
+  std::map<std::pair<int64_t, int64_t>, std::byte*> shared_;
 };
 
 }  // namespace
@@ -142,20 +145,24 @@ std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType sto
   const int64_t q = static_cast<int64_t>(config.num_heads) * config.head_dim;
   const int64_t kv = static_cast<int64_t>(config.num_kv_heads) * config.head_dim;
   const auto weights = std::make_shared<Weights>(stored, normal_numbers());
-  weights->matrix("model.embed_tokens.weight", config.vocab_size, d);
-  if (!config.tie_word_embeddings) weights->matrix("lm_head.weight", config.vocab_size, d);
+  const bool in_place = options.weights == WeightFormat::automatic;
+  const auto matrix = [&](const std::string& name, int64_t out, int64_t in) {
+    in_place ? weights->matrix(name, out, in) : weights->shared_matrix(name, out, in);
+  };
+  matrix("model.embed_tokens.weight", config.vocab_size, d);
+  if (!config.tie_word_embeddings) matrix("lm_head.weight", config.vocab_size, d);
   weights->vector("model.norm.weight", d);
   for (int layer = 0; layer < config.num_layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     weights->vector(prefix + "input_layernorm.weight", d);
     weights->vector(prefix + "post_attention_layernorm.weight", d);
-    weights->matrix(prefix + "self_attn.q_proj.weight", q, d);
-    weights->matrix(prefix + "self_attn.k_proj.weight", kv, d);
-    weights->matrix(prefix + "self_attn.v_proj.weight", kv, d);
-    weights->matrix(prefix + "self_attn.o_proj.weight", d, q);
+    matrix(prefix + "self_attn.q_proj.weight", q, d);
+    matrix(prefix + "self_attn.k_proj.weight", kv, d);
+    matrix(prefix + "self_attn.v_proj.weight", kv, d);
+    matrix(prefix + "self_attn.o_proj.weight", d, q);
     weights->shared_matrix(prefix + "mlp.gate_proj.weight", mlp, d);
     weights->shared_matrix(prefix + "mlp.up_proj.weight", mlp, d);
-    weights->matrix(prefix + "mlp.down_proj.weight", d, mlp);
+    matrix(prefix + "mlp.down_proj.weight", d, mlp);
   }
   std::vector<TensorView> tensors = std::move(weights->tensors);
   return std::make_unique<CpuModel>(config, TensorStore::in_memory(std::move(tensors), weights),

@@ -28,6 +28,8 @@ struct WantedRow {
 struct Batch {
   bool decode = false;  // one row per segment, each under its action; else dense chunks
   std::vector<Segment> segments;
+  std::vector<Segment> pieces;  // the segments, cut where a cache block ends: no two threads that
+                                // take different pieces touch the same page
   std::vector<int32_t> tokens;  // per row
   std::vector<WantedRow> wanted;
   std::vector<StepCost*> costs;  // per segment; null where nobody asks, empty for dense chunks

@@ -9,7 +9,6 @@
 #include "base/threads.h"
 #include "engine/attention.h"
 #include "kernels/select.h"
-#include "model/fingerprint.h"
 
 namespace sol {
 
@@ -20,6 +19,22 @@ namespace {
 // Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
 constexpr int chunk_rows = 512;
 
+// Takes sequences back to the lengths they had, unless the pass that lengthens them succeeds.
+class LengthGuard {
+ public:
+  LengthGuard() = default;
+  LengthGuard(const LengthGuard&) = delete;
+  LengthGuard& operator=(const LengthGuard&) = delete;
+  ~LengthGuard() {
+    for (const auto& [sequence, length] : lengths_) sequence->truncate(length);
+  }
+  void remember(CpuSequence& sequence) { lengths_.emplace_back(&sequence, sequence.length()); }
+  void keep() { lengths_.clear(); }
+
+ private:
+  std::vector<std::pair<CpuSequence*, int>> lengths_;
+};
+
 size_t area(int rows, int64_t width) {
   return static_cast<size_t>(rows) * static_cast<size_t>(width);
 }
@@ -29,9 +44,11 @@ size_t area(int rows, int64_t width) {
 CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& options)
     : config_(std::move(config)),
       mode_(options.deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library) {
-  precision_ = resolve_precision(options.precision, find_llama_weights(config_, store));
-  fingerprint_ = model_fingerprint(config_, store);
-  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_);
+  precision_ = resolve_precision(options.precision, stored_type(config_, store));
+  if (!options.deterministic && precision_ == Precision::f32)
+    mode_ = kernels::MatmulMode::library_f32;
+  fingerprint_ = fingerprint_of(config_, store);
+  weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options);
   inverse_frequencies_ = rotary_inverse_frequencies(config_);
 }
 
@@ -39,6 +56,7 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
 // The forward pass
 
 void CpuModel::forward(Batch& batch) {
+  cut_into_pieces(batch);
   resize(batch);
   embed_tokens(batch);
   if (batch.decode) prepare_decode(config_, batch);
@@ -72,6 +90,19 @@ void CpuModel::run_layer(int layer, Batch& batch) const {
   run_mlp(weights, batch);
   quantise(batch);
   add_to_residual();
+}
+
+void CpuModel::cut_into_pieces(Batch& batch) const {
+  batch.pieces.clear();
+  for (const Segment& segment : batch.segments) {
+    const int block = segment.sequence->layout().tokens;
+    for (int r = 0; r < segment.rows;) {
+      const int position = segment.position + r;
+      const int rows = std::min(segment.rows - r, block - position % block);
+      batch.pieces.push_back({segment.sequence, segment.first_row + r, rows, position, {}});
+      r += rows;
+    }
+  }
 }
 
 void CpuModel::resize(Batch& batch) const {
@@ -119,11 +150,11 @@ void CpuModel::rotate(Batch& batch) const {
   const int64_t q_stride = static_cast<int64_t>(config_.num_heads) * config_.head_dim;
   const int64_t k_stride = static_cast<int64_t>(config_.num_kv_heads) * config_.head_dim;
   const auto rotary = kernels::kernels().rotary;
-  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-    const Segment& segment = batch.segments[s];
-    for (int r = 0; r < segment.rows; ++r) {
-      const int64_t row = segment.first_row + r;
-      const int64_t table = static_cast<int64_t>(segment.position + r) * half;
+  parallel_for(static_cast<int64_t>(batch.pieces.size()), [&](int64_t p) {
+    const Segment& piece = batch.pieces[p];
+    for (int r = 0; r < piece.rows; ++r) {
+      const int64_t row = piece.first_row + r;
+      const int64_t table = static_cast<int64_t>(piece.position + r) * half;
       rotary(&batch.q[row * q_stride], config_.num_heads, config_.head_dim, &cos_[table],
              &sin_[table]);
       rotary(&batch.k[row * k_stride], config_.num_kv_heads, config_.head_dim, &cos_[table],
@@ -134,63 +165,67 @@ void CpuModel::rotate(Batch& batch) const {
 
 void CpuModel::write_cache(int layer, Batch& batch) const {
   const int64_t stride = static_cast<int64_t>(config_.num_kv_heads) * config_.head_dim;
-  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-    const Segment& segment = batch.segments[s];
-    const int64_t at = segment.first_row * stride;
-    segment.sequence->write(layer, segment.position, segment.rows, &batch.k[at], &batch.v[at],
-                            stride);
-    segment.sequence->update_extrema(layer, segment.position, segment.rows);
+  parallel_for(static_cast<int64_t>(batch.pieces.size()), [&](int64_t p) {
+    const Segment& piece = batch.pieces[p];
+    const int64_t at = piece.first_row * stride;
+    piece.sequence->write(layer, piece.position, piece.rows, &batch.k[at], &batch.v[at], stride);
+    piece.sequence->update_extrema(layer, piece.position, piece.rows);
   });
 }
 
 void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
   const int64_t width = config_.intermediate_size;
-  gate_and_up(layer, batch);
+  if (batch.decode)
+    product_of_kept(batch.normed, batch, layer.gate_up, batch.gate_up);
+  else
+    product(batch.normed, batch.rows(), layer.gate_up, batch.gate_up);
   parallel_for(batch.rows(), [&](int64_t r) {
     const float* gate = &batch.gate_up[2 * r * width];
     kernels::kernels().silu_mul(gate, gate + width, config_.intermediate_size,
                                 &batch.inner[r * width]);
   });
-  product(batch.inner, batch.rows(), layer.down, batch.update);
+  const bool prune_down = layer.down.layout == kernels::Layout::in_major;
+  if (batch.decode && prune_down)
+    product_of_kept(batch.inner, batch, layer.down, batch.update);
+  else
+    product(batch.inner, batch.rows(), layer.down, batch.update);
 }
 
-// ρ: of the MLP's input only the channels of largest magnitude count (paper, "Structured MLP
-// activation pruning"). One token: the other channels' rows are not read. A batch, whose union of
-// kept channels soon is everything: they are zeroed.
-void CpuModel::gate_and_up(const CpuLayer& layer, Batch& batch) const {
-  const int d = config_.hidden_size;
-  if (batch.decode && batch.rows() == 1) {
-    const int keep = kernels::keep_count(batch.segments[0].action.rho, d);
+// ρ: of each row's inputs only the channels of largest magnitude count (paper, "Structured MLP
+// activation pruning"), W stored by channel. One token: the other channels' rows are not read. A
+// batch, whose union of kept channels soon is everything: they are zeroed.
+void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const WeightView& w,
+                               std::vector<float>& y) const {
+  if (batch.rows() == 1) {
+    const int keep = kernels::keep_count(batch.segments[0].action.rho, w.in);
     std::vector<int> channels;
-    if (keep < d) kernels::top_channels(batch.normed.data(), d, keep, channels);
+    if (keep < w.in) kernels::top_channels(x.data(), w.in, keep, channels);
     const int threads = thread_count();
     parallel_for(threads, [&](int64_t part) {
-      const Range range = split(layer.gate_up.out, threads, static_cast<int>(part), 64);
+      const Range range = split(w.out, threads, static_cast<int>(part), 64);
       if (range.begin == range.end) return;
-      kernels::kernels().matvec_in_major(
-          layer.gate_up, batch.normed.data(), keep < d ? channels.data() : nullptr, keep,
-          static_cast<int>(range.begin), static_cast<int>(range.end), batch.gate_up.data());
+      kernels::kernels().matvec_in_major(w, x.data(), keep < w.in ? channels.data() : nullptr, keep,
+                                         static_cast<int>(range.begin), static_cast<int>(range.end),
+                                         y.data());
     });
     return;
   }
-  if (batch.decode) {
-    parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-      const int keep = kernels::keep_count(batch.segments[s].action.rho, d);
-      if (keep == d) return;
-      float* x = &batch.normed[s * d];
-      std::vector<int> channels;
-      kernels::top_channels(x, d, keep, channels);
-      auto kept = channels.begin();
-      for (int c = 0; c < d; ++c) {
-        if (kept != channels.end() && *kept == c) {
-          ++kept;
-        } else {
-          x[c] = 0.0f;
-        }
+  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
+    const int keep = kernels::keep_count(batch.segments[s].action.rho, w.in);
+    if (keep == w.in) return;
+    float* row = &x[s * w.in];
+    std::vector<int> channels;
+    kernels::top_channels(row, w.in, keep, channels);
+    auto kept = channels.begin();
+    for (int c = 0; c < w.in; ++c) {
+      if (kept != channels.end() && *kept == c) {
+        ++kept;
+      } else {
+        row[c] = 0.0f;
       }
-    });
-  }
-  product(batch.normed, batch.rows(), layer.gate_up, batch.gate_up);
+    }
+  });
+  product(x, batch.rows(), w, y);
 }
 
 // q: the MLP's output, before it joins the residual (paper, "Activation quantization").
@@ -203,10 +238,12 @@ void CpuModel::quantise(Batch& batch) const {
 }
 
 uint64_t CpuModel::layer_weight_bytes(float rho) const {
-  const int keep = kernels::keep_count(rho, config_.hidden_size);
+  const auto kept = [&](int channels) {
+    return static_cast<uint64_t>(kernels::keep_count(rho, channels));
+  };
   return static_cast<uint64_t>(config_.num_layers) *
-         (weights_->layer_bytes_without_gate_up +
-          static_cast<uint64_t>(keep) * weights_->gate_up_row_bytes);
+         (weights_->layer_fixed_bytes + kept(config_.hidden_size) * weights_->gate_up_row_bytes +
+          kept(config_.intermediate_size) * weights_->down_row_bytes);
 }
 
 void CpuModel::count_weight_bytes(Batch& batch) const {
@@ -280,7 +317,7 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
 
 void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
   std::set<const Sequence*> seen;
-  std::vector<int> old_lengths;
+  LengthGuard lengths;
   int longest = 0;
   for (const ExtendItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
@@ -294,7 +331,7 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
       }
       if (wanted.out.log_prob) check_token(wanted.out.target);
     }
-    old_lengths.push_back(sequence.length());
+    lengths.remember(sequence);
     longest = std::max(longest, sequence.length() + static_cast<int>(item.tokens.size()));
   }
   grow_rotary_table(longest);
@@ -332,11 +369,9 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
       }
     }
     if (batch.rows() > 0) forward(batch);
-    if (stop.stop_requested() && item < items.size()) {
-      for (size_t i = 0; i < items.size(); ++i) own(items[i].sequence).truncate(old_lengths[i]);
-      throw Cancelled();
-    }
+    if (stop.stop_requested() && item < items.size()) throw Cancelled();
   }
+  lengths.keep();
 }
 
 void CpuModel::decode(std::span<DecodeItem> items) {
@@ -366,8 +401,10 @@ void CpuModel::decode(std::span<DecodeItem> items) {
   batch.tokens.clear();
   batch.wanted.clear();
   batch.costs.clear();
+  LengthGuard lengths;
   for (const DecodeItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
+    lengths.remember(sequence);
     const int row = batch.rows();
     batch.segments.push_back({&sequence, row, 1, sequence.length(), item.action});
     sequence.grow(1);
@@ -377,14 +414,14 @@ void CpuModel::decode(std::span<DecodeItem> items) {
     if (item.out.wants_anything()) batch.wanted.push_back({row, item.out});
   }
   forward(batch);
+  lengths.keep();
 }
 
 std::vector<std::unique_ptr<Sequence>> CpuModel::fork(const Sequence& parent, int n) {
-  const auto* sequence = dynamic_cast<const CpuSequence*>(&parent);
-  if (!sequence) fail("fork: the sequence was made by another model");
+  const CpuSequence& sequence = own(&parent);
   std::vector<std::unique_ptr<Sequence>> children;
   children.reserve(static_cast<size_t>(std::max(n, 0)));
-  for (int i = 0; i < n; ++i) children.push_back(sequence->fork());
+  for (int i = 0; i < n; ++i) children.push_back(sequence.fork());
   return children;
 }
 
@@ -397,10 +434,8 @@ void CpuModel::truncate(Sequence& sequence, int length) {
 
 void CpuModel::embedding(int32_t token, std::span<float> out) const {
   check_token(token);
-  const WeightView& w = weights_->embedding;
-  const std::byte* row = static_cast<const std::byte*>(w.data) +
-                         static_cast<int64_t>(token) * w.stride * kernels::size_of(w.type);
-  kernels::kernels().load(row, w.type, config_.hidden_size, out.data());
+  kernels::kernels().widen_row(weights_->embedding, token, 0, config_.hidden_size,
+                               kernels::ElementType::f32, out.data());
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -422,14 +457,17 @@ void CpuModel::grow_rotary_table(int positions) {
   }
 }
 
-CpuSequence& CpuModel::own(Sequence* sequence) const {
-  auto* cpu_sequence = dynamic_cast<CpuSequence*>(sequence);
-  if (!cpu_sequence || cpu_sequence->layout().layers != config_.num_layers ||
-      cpu_sequence->layout().dim != config_.head_dim ||
-      cpu_sequence->layout().kv_heads != config_.num_kv_heads) {
+// A sequence's blocks come from a pool of the model that made it.
+const CpuSequence& CpuModel::own(const Sequence* sequence) const {
+  const auto* cpu_sequence = dynamic_cast<const CpuSequence*>(sequence);
+  if (!cpu_sequence || std::ranges::find(pools_, cpu_sequence->pool()) == pools_.end()) {
     fail("the sequence was made by another model");
   }
   return *cpu_sequence;
+}
+
+CpuSequence& CpuModel::own(Sequence* sequence) const {
+  return const_cast<CpuSequence&>(own(static_cast<const Sequence*>(sequence)));
 }
 
 void CpuModel::check_token(int32_t token) const {

@@ -21,6 +21,7 @@ class CpuModel final : public FrozenModel {
   const std::string& fingerprint() const override { return fingerprint_; }
   Precision precision() const override { return precision_; }
   uint64_t parameter_count() const override { return weights_->parameters; }
+  WeightFormat weight_format() const override { return weights_->format; }
 
   std::unique_ptr<Sequence> create(const SequenceOptions& options) override;
   void extend(std::span<ExtendItem> items, std::stop_token stop) override;
@@ -39,6 +40,7 @@ class CpuModel final : public FrozenModel {
  private:
   // The forward pass, in the order in which it happens.
   void forward(Batch& batch);
+  void cut_into_pieces(Batch& batch) const;
   void resize(Batch& batch) const;
   void embed_tokens(Batch& batch) const;
   void run_layer(int layer, Batch& batch) const;
@@ -46,7 +48,8 @@ class CpuModel final : public FrozenModel {
   void rotate(Batch& batch) const;
   void write_cache(int layer, Batch& batch) const;
   void run_mlp(const CpuLayer& layer, Batch& batch) const;
-  void gate_and_up(const CpuLayer& layer, Batch& batch) const;
+  void product_of_kept(std::vector<float>& x, Batch& batch, const kernels::WeightView& w,
+                       std::vector<float>& y) const;
   void quantise(Batch& batch) const;
   void count_weight_bytes(Batch& batch) const;
   void write_outputs(Batch& batch);
@@ -59,6 +62,7 @@ class CpuModel final : public FrozenModel {
   void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
                std::vector<float>& y) const;
   void grow_rotary_table(int positions);
+  const CpuSequence& own(const Sequence* sequence) const;
   CpuSequence& own(Sequence* sequence) const;
   void check_token(int32_t token) const;
   void check_room(const CpuSequence& sequence, size_t count) const;

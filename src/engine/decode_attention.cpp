@@ -37,7 +37,7 @@ const float* query(const LlamaConfig& config, const Batch& batch, int segment, i
   return &batch.q[static_cast<size_t>((row * config.num_heads + head) * config.head_dim)];
 }
 
-// --- Which pages (paper, appendix "Quest masking"; DESIGN κ) ---
+// --- Which pages (paper, appendix "Quest masking"; docs/arithmetic.md) ---
 
 void score_pages(const LlamaConfig& config, int layer, int kv_head, int segment, int first,
                  int count, Batch& batch) {

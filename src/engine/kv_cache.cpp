@@ -41,15 +41,21 @@ BlockPool::~BlockPool() {
 
 std::shared_ptr<std::byte> BlockPool::acquire() {
   std::byte* block = nullptr;
-  if (!free_.empty()) {
+  if (const std::lock_guard lock(mutex_); !free_.empty()) {
     block = free_.back();
     free_.pop_back();
-  } else {
+  }
+  if (!block) {
     block =
         static_cast<std::byte*>(std::aligned_alloc(alignment, static_cast<size_t>(block_bytes_)));
     if (!block) throw std::bad_alloc();
   }
-  return {block, [pool = shared_from_this()](std::byte* b) { pool->free_.push_back(b); }};
+  return {block, [pool = shared_from_this()](std::byte* b) { pool->release(b); }};
+}
+
+void BlockPool::release(std::byte* block) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(block);
 }
 
 CpuSequence::CpuSequence(const SequenceOptions& options, const CacheLayout& layout,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -37,7 +38,7 @@ struct CacheLayout {
 };
 
 // Hands out blocks and keeps returned ones for reuse, so that episodes that come and go do not ask
-// the system for memory every time.
+// the system for memory every time. Sequences may be destroyed on any thread.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
   explicit BlockPool(int64_t block_bytes) : block_bytes_(block_bytes) {}
@@ -45,7 +46,10 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   std::shared_ptr<std::byte> acquire();
 
  private:
+  void release(std::byte* block);
+
   int64_t block_bytes_;
+  std::mutex mutex_;
   std::vector<std::byte*> free_;
 };
 
@@ -79,6 +83,7 @@ class CpuSequence final : public Sequence {
   kernels::ExtremaView extrema(int layer, int head) const;
   const std::byte* const* blocks() const { return pointers_.data(); }
   const CacheLayout& layout() const { return layout_; }
+  const std::shared_ptr<BlockPool>& pool() const { return pool_; }
   int page_count() const { return (length_ + layout_.page_size - 1) / layout_.page_size; }
 
  private:

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int automatic_points = 200;
 constexpr size_t largest_axis = 1000;
+constexpr size_t largest_grid = 100000;
 
 double parse_number(std::string_view text, const std::string& axis) {
   double value = 0;
@@ -39,6 +40,24 @@ AxisValues centres(const BudgetRange& range, int cells, double unit) {
   return values;
 }
 
+void check_distinct(const AxisValues& values, const std::string& axis) {
+  std::set<double> seen;
+  for (const double value : values)
+    if (!seen.insert(value).second) fail("{}: {} is given twice", axis, value);
+}
+
+// An axis that is off has its only level at every point, so values for it would be ignored.
+void set_axis(AxisValues& values, const std::optional<AxisValues>& requested, double only, bool on,
+              const char* axis) {
+  const bool same = requested && requested->size() == 1 &&
+                    static_cast<float>(requested->front()) == static_cast<float>(only);
+  if (requested && !on && !same)
+    fail("values for the axis {} were given, but it has only the level {}; leave them out", axis,
+         only);
+  if (requested) values = *requested;
+  if (!on) values = {only};
+}
+
 AxisValues steps(double from, double step, int count) {
   AxisValues values;
   for (int i = 0; i < count; ++i) values.push_back(from + step * i);
@@ -52,6 +71,7 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis) {
   const auto parts = split_at(text, ':');
   if (parts.size() == 1) {
     for (const auto part : split_at(text, ',')) values.push_back(parse_number(part, axis));
+    check_distinct(values, axis);
     return values;
   }
   if (parts.size() != 3)
@@ -68,8 +88,7 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis) {
 }
 
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
-                                     const BudgetRange& kappa, const BudgetRange& rho,
-                                     const BudgetRange& eta) {
+                                     const BudgetRanges& ranges) {
   AxisValues kappas, rhos, bits;
   if (request.kind == GridRequest::Kind::paper) {
     kappas = steps(0.15, 0.1, 9);
@@ -80,21 +99,21 @@ std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpa
     for (const Axis axis : all_axes) axes += space.on(axis) ? 1 : 0;
     const int cells =
         axes == 0 ? 1 : static_cast<int>(std::ceil(std::pow(automatic_points, 1.0 / axes) - 1e-9));
-    kappas = centres(kappa, cells, 1);
-    rhos = centres(rho, cells, 1);
-    bits = centres(eta, cells, 16);
+    kappas = centres(ranges.kappa, cells, 1);
+    rhos = centres(ranges.rho, cells, 1);
+    bits = centres(ranges.eta, cells, 16);
   }
-  if (request.kappa) kappas = *request.kappa;
-  if (request.rho) rhos = *request.rho;
-  if (request.bits) bits = *request.bits;
+  const Budget only = space.clamp_off_axes(Budget{});
+  set_axis(kappas, request.kappa, only.kappa, space.on(Axis::kappa), "keep");
+  set_axis(rhos, request.rho, only.rho, space.on(Axis::rho), "prune");
+  set_axis(bits, request.bits, static_cast<double>(only.eta) * 16, space.on(Axis::eta), "bits");
   for (const double value : bits)
     if (!(value >= 0 && value <= 16)) fail("a budget of {} bits lies outside [0, 16]", value);
 
-  const Budget only = space.clamp_off_axes(Budget{});
-  if (!space.on(Axis::kappa)) kappas = {static_cast<double>(only.kappa)};
-  if (!space.on(Axis::rho)) rhos = {static_cast<double>(only.rho)};
-  if (!space.on(Axis::eta)) bits = {static_cast<double>(only.eta) * 16};
-
+  // Each axis may be long, so the product is found without multiplying all three at once.
+  if (kappas.size() * rhos.size() > largest_grid / bits.size())
+    fail("{} x {} x {} values make more than {} budgets; use fewer values", kappas.size(),
+         rhos.size(), bits.size(), largest_grid);
   std::vector<Budget> grid;
   grid.reserve(kappas.size() * rhos.size() * bits.size());
   for (const double k : kappas)

@@ -30,17 +30,13 @@ struct GridRequest {
 // its mean is that of a budget drawn uniformly from the ranges, and no point lies in a corner where
 // every policy must do the same. Throws Error for values outside [0, 1] (bits: 0..16).
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
-                                     const BudgetRange& kappa, const BudgetRange& rho,
-                                     const BudgetRange& eta);
+                                     const BudgetRanges& ranges);
 
 // "automatic, 216 budgets: κ 6 values 0.1..0.9, ρ ..., bits ..." for reports.
 std::string describe_grid(const GridRequest& request, const std::vector<Budget>& grid);
 
 // The ranges from the lowest to the highest level of each axis: what there is to ask for where
 // there is no controller.
-struct BudgetRanges {
-  BudgetRange kappa, rho, eta;
-};
 BudgetRanges level_ranges(const ActionSpace& space);
 
 }  // namespace sol

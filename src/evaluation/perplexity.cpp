@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/stopwatch.h"
 #include "policy/controlled.h"
 
 namespace sol {
@@ -95,7 +96,6 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
   const size_t n = jobs.size();
   std::vector<Controlled> controlled;
   controlled.reserve(n);
-  const EpisodeOptions episode{options_.horizon, options_.sequence.sinks, options_.sequence.window};
   for (size_t begin = 0; begin < n;) {
     size_t end = begin;
     while (end < n && jobs[end].block == jobs[begin].block) ++end;
@@ -104,15 +104,10 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
     auto children = model_.fork(*prefix.sequence, static_cast<int>(end - begin));
     for (size_t j = begin; j < end; ++j) {
       const Arm& arm = arms[jobs[j].arm];
-      const Budget budget = arm.policy->space().clamp_off_axes(arm.budget);
-      const EpisodeId id{static_cast<uint64_t>(indices_[block]), 0, arm.rollout, false};
-      controlled.push_back(Controlled{.sequence = std::move(children[j - begin]),
-                                      .policy = arm.policy,
-                                      .state = arm.policy->begin(budget, options_.horizon, id),
-                                      .episode = Episode(arm.policy->space(), budget, episode),
-                                      .hidden = prefix.hidden,
-                                      .earlier_hidden = {},
-                                      .entropy = prefix.entropy});
+      const EpisodeId id{.sequence = static_cast<uint64_t>(indices_[block]),
+                         .rollout = arm.rollout};
+      controlled.push_back(begin_controlled(std::move(children[j - begin]), *arm.policy, arm.budget,
+                                            options_.horizon, id, prefix.hidden, prefix.entropy));
     }
     begin = end;
   }
@@ -132,7 +127,9 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
       steps[j].out.log_prob = &log_probs[j];
       steps[j].cost = &costs[j];
     }
+    const Stopwatch watch;
     decode_step(model_, steps);
+    if (options_.timed) results[jobs[0].arm][jobs[0].block].seconds += watch.seconds();
     for (size_t j = 0; j < n; ++j) {
       if (!std::isfinite(log_probs[j]))
         fail(
@@ -154,6 +151,28 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
     result.attended /= options_.horizon;
     if (keep_actions) result.actions = done.executed();
   }
+  if (options_.timed) {
+    BlockResult& result = results[jobs[0].arm][jobs[0].block];
+    result.seconds += refresh_seconds(jobs[0].block, controlled[0], stop);
+  }
+}
+
+// What it takes to replace the T decoded tokens' keys and values by a dense pass's.
+double BlockEvaluator::refresh_seconds(size_t block, Controlled& controlled, std::stop_token stop) {
+  const ActionSpace& space = controlled.policy->space();
+  const std::vector<int>& executed = controlled.episode.executed();
+  const bool dense =
+      std::ranges::all_of(executed, [&](int action) { return space.action(action).dense(); });
+  if (dense) return 0;
+  const auto tokens =
+      blocks_.block(indices_[block])
+          .subspan(static_cast<size_t>(options_.context), static_cast<size_t>(options_.horizon));
+  const Stopwatch watch;
+  model_.truncate(*controlled.sequence, options_.context);
+  ExtendItem item{.sequence = controlled.sequence.get(), .tokens = tokens, .wanted = {}};
+  item.wanted.push_back({tokens.size() - 1, {.hidden = controlled.hidden.data()}});
+  model_.extend({&item, 1}, stop);
+  return watch.seconds();
 }
 
 std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> arms,
@@ -177,7 +196,7 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
     std::vector<Job> jobs;
     for (size_t block = first; block < first + count; ++block)
       for (size_t arm = 0; arm < arms.size(); ++arm) jobs.push_back({block, arm});
-    const auto batch = static_cast<size_t>(options_.batch);
+    const auto batch = options_.timed ? size_t{1} : static_cast<size_t>(options_.batch);
     for (size_t begin = 0; begin < jobs.size(); begin += batch) {
       const size_t size = std::min(batch, jobs.size() - begin);
       decode(std::span(jobs).subspan(begin, size), arms, keep_actions, results, stop);
@@ -189,14 +208,6 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
       if (prefixes_[block]->kept_bytes == 0) release(block, 1);
   }
   return results;
-}
-
-std::vector<std::vector<BlockResult>> evaluate_arms(
-    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
-    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions,
-    const BlockProgress& progress, std::stop_token stop) {
-  BlockEvaluator evaluator(model, blocks, {block_indices.begin(), block_indices.end()}, options);
-  return evaluator.run(arms, keep_actions, progress, stop);
 }
 
 double perplexity(std::span<const BlockResult> results) {
@@ -220,6 +231,17 @@ Budget mean_realised(std::span<const BlockResult> results) {
   }
   const auto n = static_cast<double>(results.size());
   return {static_cast<float>(kappa / n), static_cast<float>(rho / n), static_cast<float>(eta / n)};
+}
+
+double mean_seconds(std::span<const BlockResult> results) {
+  double seconds = 0;
+  int64_t steps = 0;
+  for (const BlockResult& result : results) {
+    seconds += result.seconds;
+    steps += result.steps;
+  }
+  if (steps == 0) fail("seconds per step of no step at all");
+  return seconds / static_cast<double>(steps);
 }
 
 double mean_attended(std::span<const BlockResult> results) {

@@ -1,5 +1,5 @@
 // The perplexity protocol: a dense pass over the context, then T teacher-forced steps under a
-// policy (paper, "Training procedure"; DESIGN, "Perplexity protocol").
+// policy (paper, "Training procedure"; docs/arithmetic.md, "Perplexity protocol").
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,14 @@
 
 namespace sol {
 
+struct Controlled;
+
 struct ProtocolOptions {
   int context = 1024;
   int horizon = 16;
   SequenceOptions sequence;  // page size, sinks, window
   int batch = 256;           // sequences decoded together; results do not depend on it
+  bool timed = false;        // decode every sequence alone and measure it, whatever `batch` says
 
   int block_length() const { return context + horizon + 1; }
 };
@@ -36,8 +39,10 @@ struct BlockResult {
   double nll = 0;  // summed over the T steps, nats
   int steps = 0;
   int effective_steps = 0;
-  Budget realised;               // nominal, over effective steps
-  double attended = 0;           // share of keys really attended to, mean over steps
+  Budget realised;      // nominal, over effective steps
+  double attended = 0;  // share of keys really attended to, mean over steps
+  double seconds = 0;   // when timed: of the T steps, the policy's included, and of the dense pass
+                        // over them that refreshes the cache (none after dense steps)
   std::vector<int> actions;      // executed schedule, filled when asked for
   std::vector<float> log_probs;  // of each target, nats; likewise
 };
@@ -71,6 +76,7 @@ class BlockEvaluator {
   void release(size_t first, size_t count);
   void decode(std::span<const Job> jobs, std::span<const Arm> arms, bool keep_actions,
               std::vector<std::vector<BlockResult>>& results, std::stop_token stop);
+  double refresh_seconds(size_t block, Controlled& controlled, std::stop_token stop);
 
   FrozenModel& model_;
   const BlockDataset& blocks_;
@@ -80,19 +86,14 @@ class BlockEvaluator {
   std::vector<std::unique_ptr<Prefix>> prefixes_;  // per index; null when not in memory
 };
 
-// Runs every arm on every block: each block prefilled once and forked for every arm. Returns
-// results[arm][block]. `progress` (blocks done, blocks in all) may be empty.
-std::vector<std::vector<BlockResult>> evaluate_arms(
-    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> block_indices,
-    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions = false,
-    const BlockProgress& progress = {}, std::stop_token stop = {});
-
 // exp(Σ nll / Σ steps).
 double perplexity(std::span<const BlockResult> results);
 // Mean over blocks of the realised averages.
 Budget mean_realised(std::span<const BlockResult> results);
 // Mean over blocks of the share of keys really attended to.
 double mean_attended(std::span<const BlockResult> results);
+// Seconds per step over all blocks; 0 unless they were timed.
+double mean_seconds(std::span<const BlockResult> results);
 
 // Throws Error unless context, horizon and batch are positive and the model has enough positions.
 void check_protocol(const ProtocolOptions& options, const LlamaConfig& config);

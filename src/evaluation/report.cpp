@@ -79,15 +79,23 @@ std::string name_at(const Sweep& sweep, size_t baseline, Matching matching) {
                      matching == Matching::realised ? "realised" : "requested");
 }
 
+// What a frontier plot has on its x axis.
+using Cost = double (*)(const Outcome&);
+double net_keep(const Outcome& outcome) {
+  return outcome.net_keep;
+}
+double milliseconds(const Outcome& outcome) {
+  return 1e3 * outcome.seconds_per_token;
+}
+
 // One policy's points as a cloud and its frontier as a line.
 template <typename Pick>
-void add_cloud(Plot& plot, const Sweep& sweep, const std::vector<size_t>& frontier,
-               const std::string& label, const char* colour, Marker marker, bool dashed,
-               const Pick& pick) {
+void add_cloud(Plot& plot, const Sweep& sweep, Cost cost, const std::string& label,
+               const char* colour, Marker marker, bool dashed, const Pick& pick) {
   PlotSeries cloud{.label = "", .colour = colour, .marker = marker, .size = 2.2, .opacity = 0.28};
   for (const SweepPoint& point : sweep.points) {
     const Outcome& outcome = pick(point);
-    cloud.points.push_back({outcome.net_keep, outcome.perplexity, point_note(label, outcome)});
+    cloud.points.push_back({cost(outcome), outcome.perplexity, point_note(label, outcome)});
   }
   PlotSeries line{.label = label,
                   .colour = colour,
@@ -95,30 +103,34 @@ void add_cloud(Plot& plot, const Sweep& sweep, const std::vector<size_t>& fronti
                   .size = 3.4,
                   .line = true,
                   .dashed = dashed};
-  for (const size_t i : frontier) {
-    const Outcome& outcome = pick(sweep.points[i]);
-    line.points.push_back({outcome.net_keep, outcome.perplexity, point_note(label, outcome)});
+  std::vector<double> x, y;
+  for (const PlotPoint& point : cloud.points) {
+    x.push_back(point.x);
+    y.push_back(point.y);
   }
+  for (const size_t i : pareto_frontier(x, y)) line.points.push_back(cloud.points[i]);
   plot.series.push_back(std::move(line));
   plot.series.push_back(std::move(cloud));
 }
 
-std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary) {
-  Plot plot{.title = "Perplexity against net keep-rate, with Pareto frontiers",
-            .x = {.label = "net keep-rate (mean of the realised averages; lower is cheaper)"},
+std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost cost,
+                          const std::string& title, const std::string& x_label) {
+  Plot plot{.title = title,
+            .x = {.label = x_label},
             .y = {.label = "perplexity (lower is better)"},
             .width = 940,
             .height = 540};
   plot.levels.push_back(
       {sweep.dense.perplexity, fmt::format("dense: {:.2f}", sweep.dense.perplexity)});
-  add_cloud(plot, sweep, summary.policy_frontier, sweep.policy, policy_colour, Marker::circle,
-            false, [](const SweepPoint& p) -> const Outcome& { return p.policy; });
+  add_cloud(plot, sweep, cost, sweep.policy, policy_colour, Marker::circle, false,
+            [](const SweepPoint& p) -> const Outcome& { return p.policy; });
   const bool realised = !summary.realised_frontiers.empty();
   const Matching matching = realised ? Matching::realised : Matching::requested;
-  const auto& frontiers = realised ? summary.realised_frontiers : summary.requested_frontiers;
+  const size_t baselines =
+      (realised ? summary.realised_frontiers : summary.requested_frontiers).size();
   constexpr Marker markers[] = {Marker::square, Marker::triangle, Marker::diamond};
-  for (size_t b = 0; b < frontiers.size(); ++b)
-    add_cloud(plot, sweep, frontiers[b], name_at(sweep, b, matching), baseline_colour(b),
+  for (size_t b = 0; b < baselines; ++b)
+    add_cloud(plot, sweep, cost, name_at(sweep, b, matching), baseline_colour(b),
               markers[b % std::size(markers)], true,
               [&](const SweepPoint& p) -> const Outcome& { return p.baselines(matching)[b]; });
   double low = sweep.dense.perplexity, high = low;
@@ -278,8 +290,9 @@ std::string settings_table(const Sweep& sweep, const SweepSummary& summary,
   row("Bootstrap", fmt::format("{} draws over blocks", summary.bootstrap_draws));
   row("Seed", std::to_string(run.seed));
   row("Program", fmt::format("sol {}, commit {}", run.version, run.commit));
-  row("Machine", fmt::format("{}; instruction set {}, {}, {} thread{}", run.cpu, run.isa,
-                             run.precision, run.threads, run.threads == 1 ? "" : "s"));
+  row("Machine",
+      fmt::format("{}; instruction set {}, {}, {} weights, {} thread{}", run.cpu, run.isa,
+                  run.precision, run.weights, run.threads, run.threads == 1 ? "" : "s"));
   row("Time", fmt::format("{:.1f} s, {} decoded tokens", sweep.seconds, sweep.decoded_tokens));
   rows +=
       fmt::format("<tr><td>Command</td><td><code>{}</code></td></tr>\n", escape_xml(run.command));
@@ -301,13 +314,27 @@ std::string sweep_report(const Sweep& sweep, const SweepSummary& summary,
   html += verdict(sweep, summary);
 
   html += "<h2 id=\"frontier\">Perplexity against net keep-rate</h2>\n";
-  html += frontier_plot(sweep, summary);
+  html += frontier_plot(sweep, summary, net_keep,
+                        "Perplexity against net keep-rate, with Pareto frontiers",
+                        "net keep-rate (mean of the realised averages; lower is cheaper)");
   html +=
       "<p class=\"note\">Each faint mark is one requested budget; lines join the points that no "
       "other of the same policy beats on both counts. The net keep-rate is the mean of the "
       "realised "
       "averages over the axes in use. It is a measure of what was kept, not of time: fewer "
       "activation bits, for one, save none by themselves.</p>\n";
+
+  if (sweep.protocol.timed) {
+    html += "<h2 id=\"time\">Perplexity against measured time</h2>\n";
+    html += frontier_plot(sweep, summary, milliseconds,
+                          "Perplexity against measured time, with Pareto frontiers",
+                          "milliseconds per token, one sequence, policy and refresh included");
+    html += fmt::format(
+        "<p class=\"note\">Every sequence was decoded alone. Dense steps take {:.3f} ms a token; "
+        "all other policies pay for a dense pass over each episode's {} tokens as well, which "
+        "refreshes the cache.</p>\n",
+        milliseconds(sweep.dense), sweep.protocol.horizon);
+  }
 
   html += "<h2 id=\"adherence\">Requested and realised budgets</h2>\n<div class=\"row\">\n";
   for (const AxisText& text : axis_texts)

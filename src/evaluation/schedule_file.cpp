@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/hash.h"
 #include "base/json.h"
+#include "policy/action_json.h"
+#include "policy/policies.h"
 
 namespace sol {
 
@@ -14,15 +16,8 @@ namespace {
 
 constexpr const char* format_name = "sol-schedules";
 
-// FNV-1a over the ids' bytes: enough to tell one text from another.
 std::string tokens_fingerprint(std::span<const int32_t> ids) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const int32_t id : ids)
-    for (int shift = 0; shift < 32; shift += 8) {
-      hash ^= (static_cast<uint32_t>(id) >> shift) & 0xffu;
-      hash *= 0x100000001b3u;
-    }
-  return fmt::format("{:016x}", hash);
+  return hash_128(std::as_bytes(ids));
 }
 
 template <typename T>
@@ -32,53 +27,11 @@ std::vector<T> read_numbers(const Json& object, const char* field, const std::st
     fail("{}: field \"{}\" should be an array of numbers", where, field);
   std::vector<T> values;
   for (const Json& value : *found) {
-    const bool fits = std::is_integral_v<T> ? value.is_number_integer() : value.is_number();
-    if (!fits)
-      fail("{}: field \"{}\" holds {}, which is not a number here", where, field,
-           value.dump(-1, ' ', false, Json::error_handler_t::replace));
-    values.push_back(value.get<T>());
+    // Wrapped up, so that it is converted and checked as any other field is.
+    values.push_back(json_get<T>(Json{{field, value}}, field, where));
   }
   return values;
 }
-
-class RecordedPolicy final : public Policy {
- public:
-  explicit RecordedPolicy(const ScheduleRecord& record) : space_(record.space) {
-    for (const RecordedBlock& block : record.blocks)
-      schedules_[static_cast<uint64_t>(block.block)] = block.actions;
-  }
-
-  std::string name() const override { return "replay"; }
-  const ActionSpace& space() const override { return space_; }
-
-  std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
-                                     const EpisodeId& id) const override {
-    const auto found = schedules_.find(id.sequence);
-    if (found == schedules_.end())
-      fail("replay: no schedule was recorded for block {}", id.sequence);
-    if (found->second.size() < static_cast<size_t>(horizon))
-      fail("replay: block {} has a schedule of {} steps, but {} are needed", id.sequence,
-           found->second.size(), horizon);
-    auto state = std::make_unique<State>();
-    state->actions = &found->second;
-    return state;
-  }
-
-  void next(std::span<PolicyStep> steps) const override {
-    for (PolicyStep& step : steps) {
-      const auto& state = static_cast<const State&>(*step.state);
-      step.action = (*state.actions)[static_cast<size_t>(step.observation->step) - 1];
-      step.log_prob = 0.0f;
-    }
-  }
-
- private:
-  struct State : PolicyState {
-    const std::vector<int>* actions = nullptr;
-  };
-  ActionSpace space_;
-  std::map<uint64_t, std::vector<int>> schedules_;
-};
 
 RecordedBlock read_block(const Json& object, const ScheduleRecord& record,
                          const std::string& where) {
@@ -130,29 +83,27 @@ void write_schedules(const std::filesystem::path& path, const ScheduleRecord& re
                       {"tokens", block.tokens},
                       {"actions", block.actions},
                       {"log_probs", block.log_probs}});
-  const Json json = {
-      {"format", format_name},
-      {"format_version", ScheduleRecord::format_version},
-      {"policy", record.policy},
-      {"budget",
-       {{"kappa", record.budget.kappa}, {"rho", record.budget.rho}, {"eta", record.budget.eta}}},
-      {"model_fingerprint", record.model_fingerprint},
-      {"kappa_levels", record.space.kappa()},
-      {"rho_levels", record.space.rho()},
-      {"bits_levels", record.space.bits()},
-      {"context", record.context},
-      {"horizon", record.horizon},
-      {"page_size", record.sequence.page_size},
-      {"sinks", record.sequence.sinks},
-      {"window", record.sequence.window},
-      {"force_sinks", record.sequence.force_sinks},
-      {"blocks", blocks}};
-  write_file_atomically(path, json.dump() + "\n");
+  const Json json = {{"format", format_name},
+                     {"format_version", ScheduleRecord::format_version},
+                     {"policy", record.policy},
+                     {"budget", budget_to_json(record.budget)},
+                     {"model_fingerprint", record.model_fingerprint},
+                     {"kappa_levels", record.space.kappa()},
+                     {"rho_levels", record.space.rho()},
+                     {"bits_levels", record.space.bits()},
+                     {"context", record.context},
+                     {"horizon", record.horizon},
+                     {"page_size", record.sequence.page_size},
+                     {"sinks", record.sequence.sinks},
+                     {"window", record.sequence.window},
+                     {"force_sinks", record.sequence.force_sinks},
+                     {"blocks", blocks}};
+  write_file_atomically(path, to_text(json) + "\n");
 }
 
 ScheduleRecord read_schedules(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const Json json = read_json(path);
+  const Json json = read_json(path, uint64_t{1} << 30);
   if (!json.is_object() || json_get<std::string>(json, "format", where) != format_name)
     fail("{}: not a file of recorded schedules (its \"format\" should be \"{}\")", where,
          format_name);
@@ -167,23 +118,28 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
       .space = ActionSpace(read_numbers<float>(json, "kappa_levels", where),
                            read_numbers<float>(json, "rho_levels", where),
                            read_numbers<int>(json, "bits_levels", where)),
-      .context = json_get<int>(json, "context", where),
-      .horizon = json_get<int>(json, "horizon", where),
+      .context = 0,
+      .horizon = 0,
       .sequence = {},
       .blocks = {}};
   const auto budget = json.find("budget");
   if (budget == json.end() || !budget->is_object())
     fail("{}: field \"budget\" is missing or no object", where);
-  record.budget = {json_get<float>(*budget, "kappa", where), json_get<float>(*budget, "rho", where),
-                   json_get<float>(*budget, "eta", where)};
+  record.budget = budget_from_json(*budget, where);
   check_budget(record.budget);
-  record.sequence.page_size = json_get<int>(json, "page_size", where);
-  record.sequence.sinks = json_get<int>(json, "sinks", where);
-  record.sequence.window = json_get<int>(json, "window", where);
+  const auto count = [&](const char* field, int low) {
+    constexpr int high = 1 << 24;  // no sum of settings overflows
+    const int value = json_get<int>(json, field, where);
+    if (value < low || value > high)
+      fail("{}: {} = {} must be from {} to {}", where, field, value, low, high);
+    return value;
+  };
+  record.context = count("context", 1);
+  record.horizon = count("horizon", 1);
+  record.sequence.page_size = count("page_size", 1);
+  record.sequence.sinks = count("sinks", 0);
+  record.sequence.window = count("window", 0);
   record.sequence.force_sinks = json_get<bool>(json, "force_sinks", where);
-  if (record.context < 1 || record.horizon < 1)
-    fail("{}: a context of {} and a horizon of {} make no sense", where, record.context,
-         record.horizon);
   const auto blocks = json.find("blocks");
   if (blocks == json.end() || !blocks->is_array() || blocks->empty())
     fail("{}: field \"blocks\" should be an array of at least one block", where);
@@ -196,7 +152,10 @@ ScheduleRecord read_schedules(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<Policy> make_recorded_policy(const ScheduleRecord& record) {
-  return std::make_unique<RecordedPolicy>(record);
+  RecordedSchedules schedules;
+  for (const RecordedBlock& block : record.blocks)
+    schedules[{static_cast<uint64_t>(block.block), 0}] = block.actions;
+  return make_replay_policy(record.space, std::move(schedules));
 }
 
 void require_same_source(const ScheduleRecord& record, const FrozenModel& model,

@@ -18,7 +18,7 @@ struct RecordedBlock {
 };
 
 struct ScheduleRecord {
-  static constexpr int format_version = 1;
+  static constexpr int format_version = 2;
   std::string policy;
   Budget budget;
   std::string model_fingerprint;

@@ -1,8 +1,7 @@
 #include "evaluation/sweep.h"
 
-#include <chrono>
-
 #include "base/fail.h"
+#include "base/stopwatch.h"
 #include "policy/policies.h"
 
 namespace sol {
@@ -19,6 +18,7 @@ Outcome make_outcome(const Budget& asked, std::span<const BlockResult> blocks,
   outcome.net_keep = space.net_keep_rate(outcome.realised);
   outcome.perplexity = perplexity(blocks);
   outcome.attended = mean_attended(blocks);
+  outcome.seconds_per_token = mean_seconds(blocks);
   outcome.nll.reserve(blocks.size());
   for (const BlockResult& block : blocks) {
     outcome.steps += block.steps;
@@ -92,7 +92,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
       *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], space);
   };
 
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const auto dense = make_constant_policy(Action{});
   Pass first;
   first.add(dense.get(), Budget{}, 0, sweep.dense);
@@ -114,7 +114,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     }
     run(second);
   }
-  sweep.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  sweep.seconds = stopwatch.seconds();
   sweep.decoded_tokens = before * sweep.protocol.horizon;
   return sweep;
 }

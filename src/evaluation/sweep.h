@@ -1,4 +1,5 @@
-// A sweep: one policy and its baselines over a grid of requested budgets (DESIGN, "Comparisons").
+// A sweep: one policy and its baselines over a grid of requested budgets (docs/arithmetic.md,
+// "Comparisons").
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ struct Outcome {
   Budget realised;      // mean over blocks of the averages
   double net_keep = 0;  // of the realised averages
   double perplexity = 0;
-  double attended = 0;  // share of keys really attended to, mean
+  double attended = 0;           // share of keys really attended to, mean
+  double seconds_per_token = 0;  // policy and refresh included; 0 unless the sweep is timed
   int64_t steps = 0, effective_steps = 0;
   std::vector<double> nll;  // [blocks], nats summed over a block's steps
 };

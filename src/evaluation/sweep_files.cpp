@@ -7,6 +7,7 @@
 
 #include "base/file_io.h"
 #include "evaluation/report.h"
+#include "policy/action_json.h"
 
 namespace sol {
 
@@ -32,10 +33,6 @@ std::vector<Row> rows(const Sweep& sweep) {
     }
   }
   return rows;
-}
-
-Json budget_json(const Budget& budget) {
-  return {{"kappa", budget.kappa}, {"rho", budget.rho}, {"eta", budget.eta}};
 }
 
 Json interval_json(const Interval& interval) {
@@ -77,8 +74,8 @@ Json adherence_json(const Adherence& adherence) {
 
 Json outcome_json(const Outcome& outcome) {
   return {{"net_keep", outcome.net_keep},
-          {"asked", budget_json(outcome.asked)},
-          {"realised", budget_json(outcome.realised)},
+          {"asked", budget_to_json(outcome.asked)},
+          {"realised", budget_to_json(outcome.realised)},
           {"perplexity", outcome.perplexity}};
 }
 
@@ -108,7 +105,8 @@ Json settings_json(const Sweep& sweep, const SweepSettings& settings) {
           {"sinks", sequence.sinks},
           {"window", sequence.window},
           {"force_sinks", sequence.force_sinks},
-          {"batch", sweep.protocol.batch},
+          {"batch", sweep.protocol.timed ? 1 : sweep.protocol.batch},
+          {"timed", sweep.protocol.timed},
           {"kappa_levels", sweep.space.kappa()},
           {"rho_levels", sweep.space.rho()},
           {"bits_levels", sweep.space.bits()}};
@@ -120,7 +118,7 @@ std::string points_csv(const Sweep& sweep) {
   std::string text =
       "point,inside,policy,baseline_at,requested_kappa,requested_rho,requested_eta,asked_kappa,"
       "asked_rho,asked_eta,realised_kappa,realised_rho,realised_eta,net_keep,perplexity,"
-      "nll_nats_per_token,attended,steps,effective_steps,blocks\n";
+      "nll_nats_per_token,attended,steps,effective_steps,blocks,seconds_per_token\n";
   const auto budget = [](const Budget& b) {
     return fmt::format("{},{},{}", b.kappa, b.rho, b.eta);
   };
@@ -128,12 +126,12 @@ std::string points_csv(const Sweep& sweep) {
     const Outcome& outcome = *row.outcome;
     double nll = 0;
     for (const double block : outcome.nll) nll += block;
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point,
-                    row.at->inside ? 1 : 0, row.policy, row.matching, budget(row.at->requested),
-                    budget(outcome.asked), budget(outcome.realised), outcome.net_keep,
-                    outcome.perplexity, nll / static_cast<double>(outcome.steps), outcome.attended,
-                    outcome.steps, outcome.effective_steps, outcome.nll.size());
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point,
+                        row.at->inside ? 1 : 0, row.policy, row.matching, budget(row.at->requested),
+                        budget(outcome.asked), budget(outcome.realised), outcome.net_keep,
+                        outcome.perplexity, nll / static_cast<double>(outcome.steps),
+                        outcome.attended, outcome.steps, outcome.effective_steps,
+                        outcome.nll.size(), outcome.seconds_per_token);
   }
   return text;
 }
@@ -147,10 +145,11 @@ std::string points_jsonl(const Sweep& sweep, const SweepSettings& settings) {
                  {"inside", row.at->inside},
                  {"policy", row.policy},
                  {"baseline_at", row.matching.empty() ? Json(nullptr) : Json(row.matching)},
-                 {"requested", budget_json(row.at->requested)}};
+                 {"requested", budget_to_json(row.at->requested)}};
     line.update(outcome_json(outcome));
     line["attended"] = outcome.attended;
     line["steps"] = outcome.steps;
+    if (sweep.protocol.timed) line["seconds_per_token"] = outcome.seconds_per_token;
     line["effective_steps"] = outcome.effective_steps;
     line["blocks"] = outcome.nll.size();
     line["data"] = settings.data;
@@ -184,6 +183,7 @@ Json summary_json(const Sweep& sweep, const SweepSummary& summary, const SweepSe
   return {{"run", to_json(settings.run)},
           {"settings", settings_json(sweep, settings)},
           {"dense_perplexity", sweep.dense.perplexity},
+          {"dense_seconds_per_token", sweep.dense.seconds_per_token},
           {"comparisons", comparisons},
           {"bootstrap_draws", summary.bootstrap_draws},
           {"adherence", adherence},
@@ -208,6 +208,7 @@ void write_sweep(const std::filesystem::path& dir, const Sweep& sweep, const Swe
     files.push_back(std::make_unique<AtomicFile>(dir / name));
     files.back()->write(content);
   }
+  for (const auto& file : files) file->flush();
   for (const auto& file : files) file->commit();
 }
 

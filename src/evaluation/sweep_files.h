@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluation/run_info.h"
+#include "engine/run_info.h"
 #include "evaluation/sweep_summary.h"
 
 namespace sol {

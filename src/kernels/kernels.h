@@ -4,6 +4,7 @@
 // work.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/bfloat16.h"
@@ -16,17 +17,21 @@ inline int size_of(ElementType t) {
   return t == ElementType::f32 ? 4 : 2;
 }
 
+// How a matrix is stored. int8 and int4 rows hold codes and scales (compressed.h); the weight is
+// their product, which float32 holds exactly, so that every kernel means the same number.
+enum class WeightType : uint8_t { f32, bf16, int8, int4 };
+
 // A weight matrix with `in` inputs and `out` outputs: y = x · W.
-//   out_major: data[o * stride + i], as in the file; one output is one contiguous row.
-//   in_major:  data[i * stride + o]; one input channel is one contiguous row, so that a dropped
-//              channel is memory that is never read.
+//   out_major: row o holds the weights of one output, as in the file.
+//   in_major:  row i holds the weights of one input channel, so that a dropped channel is memory
+//              that is never read.
 enum class Layout : uint8_t { out_major, in_major };
 struct WeightView {
   const void* data = nullptr;
-  ElementType type = ElementType::f32;
+  WeightType type = WeightType::f32;
   Layout layout = Layout::out_major;
   int in = 0, out = 0;
-  int64_t stride = 0;  // in elements
+  int64_t stride = 0;  // from row to row: in elements, in bytes where compressed
 };
 
 // Keys or values of one layer and key head: token j lies at
@@ -76,6 +81,9 @@ struct AttendRow {
 struct Kernels {
   Isa isa;
 
+  // Products. Of compressed in_major weights out_begin is a multiple of kCodeGroup (compressed.h),
+  // and so is out_end unless it is the last output.
+
   // y[o] for o in [out_begin, out_end) of y = x·W, W out_major, every input used.
   // Each y[o] is summed in an order that depends on `in` only, never on the range.
   void (*matvec_out_major)(const WeightView& w, const float* x, int out_begin, int out_end,
@@ -94,6 +102,14 @@ struct Kernels {
                            int out_begin, int out_end, float* y, int64_t y_stride);
   void (*matmul_in_major)(const WeightView& w, const float* x, int64_t x_stride, int rows,
                           int out_begin, int out_end, float* y, int64_t y_stride);
+
+  // Elements [begin, end) of one row of a matrix as float32, or rounded to bf16. `begin` is a
+  // multiple of kCodeGroup where the weights are compressed.
+  void (*widen_row)(const WeightView& w, int64_t row, int begin, int end, ElementType type,
+                    void* out);
+
+  // One row of n finite weights as codes and scales (compressed.h): row_bytes(type, n) bytes.
+  void (*compress_row)(const float* x, int n, WeightType type, std::byte* row);
 
   // out = x / sqrt(mean(x²) + eps) * weight, over n elements (mean in float32).
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out);
@@ -123,7 +139,7 @@ struct Kernels {
 
   // score[h * stride + p] = Σ_d max(q_d, 0)·max_d + min(q_d, 0)·min_d, for the `heads` queries at q
   // ([heads][dim]) that share these keys and pages p in [first, first + count), float32 (paper,
-  // "Quest masking"; DESIGN κ).
+  // "Quest masking"; docs/arithmetic.md).
   void (*page_scores)(const float* q, int heads, const ExtremaView& extrema, int first, int count,
                       float* score, int64_t stride);
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "kernels/compressed.h"
 #include "kernels/matmul_dnnl.h"
+#include "kernels/matmul_widened.h"
 
 namespace sol::kernels {
 namespace {
@@ -19,6 +21,14 @@ constexpr int64_t kWorthThreads = 1 << 15;
 // four rows.
 int library_rows(Layout layout) {
   return layout == Layout::in_major ? 5 : 8;
+}
+
+bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                    int64_t y_stride, MatmulMode mode) {
+  const bool narrow = mode == MatmulMode::library && dnnl_multiplies(ElementType::bf16);
+  return is_compressed(w.type) ? widened_matmul(x, x_stride, rows, w, y, y_stride,
+                                                narrow ? ElementType::bf16 : ElementType::f32)
+                               : dnnl_matmul(x, x_stride, rows, w, y, y_stride);
 }
 
 void own_part(const Kernels& k, const float* x, int64_t x_stride, const Range& rows,
@@ -55,8 +65,8 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
-  if (mode == MatmulMode::library && rows >= library_rows(w.layout) &&
-      dnnl_matmul(x, x_stride, rows, w, y, y_stride))
+  if (mode != MatmulMode::own && rows >= library_rows(w.layout) &&
+      library_matmul(x, x_stride, rows, w, y, y_stride, mode))
     return;
   own_matmul(x, x_stride, rows, w, y, y_stride);
 }

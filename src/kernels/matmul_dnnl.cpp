@@ -44,7 +44,7 @@ struct Key {
   int rows, in, out, threads;
   int64_t x_stride, w_stride, y_stride;
   Layout layout;
-  ElementType type;
+  WeightType type;
   auto tied() const {
     return std::tie(rows, in, out, threads, x_stride, w_stride, y_stride, layout, type);
   }
@@ -65,7 +65,7 @@ const dnnl::engine& engine() {
 Product make_product(const Key& key) {
   using Desc = dnnl::memory::desc;
   const auto type =
-      key.type == ElementType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+      key.type == WeightType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
   const dnnl::memory::dims w_strides = key.layout == Layout::in_major
                                            ? dnnl::memory::dims{key.w_stride, 1}
                                            : dnnl::memory::dims{1, key.w_stride};
@@ -90,25 +90,47 @@ Product product_for(const Key& key) {
   return products.emplace(key, make_product(key)).first->second;
 }
 
-// Inside a parallel region oneDNN must neither plan for nor start more threads than the caller's
-// one.
-class OwnThreadOnly {
+// oneDNN plans for and starts as many threads as OpenMP would on this thread: the program's number,
+// or, inside a parallel region, the caller's one only.
+class LibraryThreads {
  public:
-  OwnThreadOnly() : before_(omp_get_max_threads()) {
-    if (omp_in_parallel()) omp_set_num_threads(1);
+  LibraryThreads() : before_(omp_get_max_threads()) {
+    omp_set_num_threads(omp_in_parallel() ? 1 : thread_count());
   }
-  ~OwnThreadOnly() {
-    if (omp_in_parallel()) omp_set_num_threads(before_);
-  }
-  OwnThreadOnly(const OwnThreadOnly&) = delete;
-  OwnThreadOnly& operator=(const OwnThreadOnly&) = delete;
+  ~LibraryThreads() { omp_set_num_threads(before_); }
+  LibraryThreads(const LibraryThreads&) = delete;
+  LibraryThreads& operator=(const LibraryThreads&) = delete;
 
  private:
   int before_;
 };
 
-// x as bf16, rows contiguous, in memory that its thread keeps.
-bf16* rounded(const float* x, int64_t x_stride, int rows, int in) {
+// `x` holds rows of the weights' type, x_stride elements apart.
+bool multiply(const void* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+              int64_t y_stride) {
+  const LibraryThreads guard;
+  const Key key{rows,     w.in,     w.out, omp_get_max_threads(), x_stride, w.stride,
+                y_stride, w.layout, w.type};
+  try {
+    const Product p = product_for(key);
+    if (!p.fast) return false;
+    // oneDNN takes pointers to const nowhere; it does not write to arguments that it reads.
+    thread_local dnnl::stream stream(engine());
+    p.primitive.execute(stream,
+                        {{DNNL_ARG_SRC, dnnl::memory(p.x, engine(), const_cast<void*>(x))},
+                         {DNNL_ARG_WEIGHTS, dnnl::memory(p.w, engine(), const_cast<void*>(w.data))},
+                         {DNNL_ARG_DST, dnnl::memory(p.y, engine(), y)}});
+    stream.wait();
+  } catch (const dnnl::error& error) {
+    fail("oneDNN cannot multiply {} rows with a {} x {} matrix: {} (status {})", rows, w.in, w.out,
+         error.what(), static_cast<int>(error.status));
+  }
+  return true;
+}
+
+}  // namespace
+
+const bf16* dnnl_rounded(const float* x, int64_t x_stride, int rows, int in) {
   thread_local std::vector<bf16> memory;
   memory.resize(static_cast<size_t>(rows) * in);
   bf16* to = memory.data();
@@ -118,32 +140,18 @@ bf16* rounded(const float* x, int64_t x_stride, int rows, int in) {
   return to;
 }
 
-}  // namespace
+bool dnnl_matmul_rounded(const bf16* x, int rows, const WeightView& w, float* y, int64_t y_stride) {
+  if (w.type != WeightType::bf16 || !dnnl_multiplies(ElementType::bf16)) return false;
+  return multiply(x, w.in, rows, w, y, y_stride);
+}
 
 bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
                  int64_t y_stride) {
-  if (!dnnl_multiplies(w.type)) return false;
-  const bool narrow = w.type == ElementType::bf16;
-  const OwnThreadOnly guard;
-  const Key key{
-      rows,     w.in,     w.out, omp_get_max_threads(), narrow ? w.in : x_stride, w.stride,
-      y_stride, w.layout, w.type};
-  try {
-    const Product p = product_for(key);
-    if (!p.fast) return false;
-    const void* input = narrow ? static_cast<const void*>(rounded(x, x_stride, rows, w.in)) : x;
-    // oneDNN takes pointers to const nowhere; it does not write to arguments that it reads.
-    thread_local dnnl::stream stream(engine());
-    p.primitive.execute(stream,
-                        {{DNNL_ARG_SRC, dnnl::memory(p.x, engine(), const_cast<void*>(input))},
-                         {DNNL_ARG_WEIGHTS, dnnl::memory(p.w, engine(), const_cast<void*>(w.data))},
-                         {DNNL_ARG_DST, dnnl::memory(p.y, engine(), y)}});
-    stream.wait();
-  } catch (const dnnl::error& error) {
-    fail("oneDNN cannot multiply {} rows with a {} x {} matrix: {} (status {})", rows, w.in, w.out,
-         error.what(), static_cast<int>(error.status));
-  }
-  return true;
+  if (w.type == WeightType::f32 && dnnl_multiplies(ElementType::f32))
+    return multiply(x, x_stride, rows, w, y, y_stride);
+  if (w.type == WeightType::bf16 && dnnl_multiplies(ElementType::bf16))
+    return dnnl_matmul_rounded(dnnl_rounded(x, x_stride, rows, w.in), rows, w, y, y_stride);
+  return false;
 }
 
 }  // namespace sol::kernels

@@ -10,11 +10,16 @@ namespace sol::kernels {
 // used with a better one.
 bool dnnl_multiplies(ElementType type);
 
-// As matmul(), computed by oneDNN on all threads (on the caller's alone inside a parallel region).
-// x is rounded to bf16 when the weights are. Returns false, having done nothing, when oneDNN has no
-// fast way to do it within the current instruction set: bf16 weights without AVX512_BF16 or AMX, or
-// an instruction set chosen after oneDNN was first used with a better one.
+// As matmul() with weights that are not compressed, computed by oneDNN on all threads (on the
+// caller's alone inside a parallel region). x is rounded to bf16 when the weights are. Returns
+// false, having done nothing, when oneDNN has no fast way to do it.
 bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
                  int64_t y_stride);
+
+// The two halves of that for bf16 weights, so that x is rounded once for several products: x as
+// bf16, rows one after the other, in memory that stays valid until this thread's next call; and the
+// product of such rows.
+const bf16* dnnl_rounded(const float* x, int64_t x_stride, int rows, int in);
+bool dnnl_matmul_rounded(const bf16* x, int rows, const WeightView& w, float* y, int64_t y_stride);
 
 }  // namespace sol::kernels

@@ -9,23 +9,17 @@ namespace sol::kernels::reference {
 namespace {
 
 void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
-  with_type(w.type, [&]<typename T>(const T*) {
-    const T* data = static_cast<const T*>(w.data);
-    for (int o = out_begin; o < out_end; ++o) y[o] = dot(x, data + o * w.stride, w.in);
-  });
+  for (int o = out_begin; o < out_end; ++o) y[o] = dot(x, stored_row(w, o).data(), w.in);
 }
 
 void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
                      int out_end, float* y) {
-  with_type(w.type, [&]<typename T>(const T*) {
-    const T* data = static_cast<const T*>(w.data);
-    std::fill(y + out_begin, y + out_end, 0.0f);
-    for (int k = 0; k < (channels ? n : w.in); ++k) {
-      const int c = channels ? channels[k] : k;
-      const T* row = data + c * w.stride;
-      for (int o = out_begin; o < out_end; ++o) y[o] = std::fma(x[c], to_float(row[o]), y[o]);
-    }
-  });
+  std::fill(y + out_begin, y + out_end, 0.0f);
+  for (int k = 0; k < (channels ? n : w.in); ++k) {
+    const int c = channels ? channels[k] : k;
+    const std::vector<float> row = stored_row(w, c);
+    for (int o = out_begin; o < out_end; ++o) y[o] = std::fma(x[c], row[o], y[o]);
+  }
 }
 
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
@@ -38,6 +32,17 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
                      int out_end, float* y, int64_t y_stride) {
   for (int r = 0; r < rows; ++r)
     matvec_in_major(w, x + r * x_stride, nullptr, 0, out_begin, out_end, y + r * y_stride);
+}
+
+void store(const float* x, int n, ElementType type, void* out) {
+  if (type == ElementType::f32)
+    std::copy(x, x + n, static_cast<float*>(out));
+  else
+    std::transform(x, x + n, static_cast<bf16*>(out), to_bf16);
+}
+
+void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
+  store(stored_row(w, row).data() + begin, end - begin, type, out);
 }
 
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
@@ -78,13 +83,6 @@ void fake_quantise(float* z, int n, int bits) {
     const float rounded = std::nearbyint(z[i] / step);  // half to even; NaN stays
     z[i] = std::clamp(rounded, -levels, levels) * step;
   }
-}
-
-void store(const float* x, int n, ElementType type, void* out) {
-  if (type == ElementType::f32)
-    std::copy(x, x + n, static_cast<float*>(out));
-  else
-    std::transform(x, x + n, static_cast<bf16*>(out), to_bf16);
 }
 
 void load(const void* x, ElementType type, int n, float* out) {
@@ -147,6 +145,8 @@ const Kernels table = {
     .matvec_in_major = matvec_in_major,
     .matmul_out_major = matmul_out_major,
     .matmul_in_major = matmul_in_major,
+    .widen_row = widen_row,
+    .compress_row = compress_row,
     .rms_norm = rms_norm,
     .rotary = rotary,
     .silu_mul = silu_mul,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "kernels/kernels.h"
 
@@ -41,6 +42,10 @@ void with_type(ElementType type, const Body& body) {
   else
     body(static_cast<const bf16*>(nullptr));
 }
+
+// The weights of one row of a matrix, whatever they are stored as (reference_compressed.cpp).
+std::vector<float> stored_row(const WeightView& w, int64_t row);
+void compress_row(const float* x, int n, WeightType type, std::byte* row);
 
 extern const Kernels table;
 

@@ -9,7 +9,7 @@
 
 namespace sol::kernels {
 
-// ceil of the float32 product share * n, clamped to [1, n] (DESIGN, κ and ρ).
+// ceil of the float32 product share * n, clamped to [1, n] (docs/arithmetic.md, κ and ρ).
 int keep_count(float share, int n);
 
 // Indices of the `keep` largest |x|, ties to the lower index, ascending. `out` is resized to keep.

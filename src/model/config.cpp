@@ -124,9 +124,12 @@ void read_rope(const Json& json, const std::string& where, LlamaConfig& config) 
     config.rope_theta = get_or(rope, "rope_theta", config.rope_theta, inside);
     if (get_or(rope, "partial_rotary_factor", 1.0, inside) != 1.0)
       fail("{}: field \"partial_rotary_factor\": only 1 is implemented", inside);
-    const std::string type = given(rope, "rope_type")
-                                 ? json_get<std::string>(rope, "rope_type", inside)
-                                 : get_or<std::string>(rope, "type", "default", inside);
+    const std::string older = get_or<std::string>(rope, "type", "default", inside);
+    const std::string type = get_or(rope, "rope_type", older, inside);
+    if (given(rope, "type") && type != older)
+      fail("{}: rope_type is \"{}\", but type is \"{}\"", inside, type, older);
+    if (given(rope, "factor") && !given(rope, "type") && !given(rope, "rope_type"))
+      fail("{}: has a factor, but no rope_type that says what to do with it", inside);
     if (type == "llama3") {
       Llama3RopeScaling scaling;
       scaling.factor = json_get<double>(rope, "factor", inside);
@@ -243,7 +246,7 @@ LlamaConfig load_config(const std::filesystem::path& dir) {
   const std::filesystem::path path = dir / "config.json";
   LlamaConfig config = parse_config(read_file(path), path.string());
   const std::filesystem::path generation = dir / "generation_config.json";
-  if (std::filesystem::exists(generation)) {
+  if (path_exists(generation)) {
     const Json overrides = read_json(generation);
     if (!overrides.is_object()) fail("{}: must be a JSON object", generation.string());
     if (given(overrides, "eos_token_id"))

@@ -1,15 +1,12 @@
 #include "model/fingerprint.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
+#include "base/hash.h"
 #include "model/llama_weights.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace sol {
 namespace {
@@ -17,24 +14,23 @@ namespace {
 constexpr size_t sample_count = 16;
 constexpr size_t sample_bytes = 4096;  // a page of memory: reading less costs the same
 
-class Hash {
- public:
-  Hash() : state_(XXH3_createState(), XXH3_freeState) {
-    if (!state_) throw std::bad_alloc();
-    XXH3_128bits_reset(state_.get());
+void add_tensor(Hash128& hash, const std::string& name, const TensorView& tensor) {
+  hash.add(fmt::format("{} {} [{}]\n", name, to_string(tensor.type), fmt::join(tensor.shape, ",")));
+  const std::span<const std::byte> bytes = tensor.bytes;
+  if (bytes.size() <= sample_count * sample_bytes) {
+    hash.add(bytes);
+    return;
   }
-  void add(const void* data, size_t size) { XXH3_128bits_update(state_.get(), data, size); }
-  void add(const std::string& text) { add(text.data(), text.size()); }
-  std::string hexadecimal() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
-    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-  }
+  // Evenly spread, the first bytes and the last ones included.
+  const size_t last_start = bytes.size() - sample_bytes;
+  for (size_t i = 0; i < sample_count; ++i)
+    hash.add(bytes.subspan(last_start / (sample_count - 1) * i +
+                               last_start % (sample_count - 1) * i / (sample_count - 1),
+                           sample_bytes));
+}
 
- private:
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-};
+}  // namespace
 
-// Exactly what decides the numbers that come out; names, limits and token ids do not.
 std::string arithmetic_fields(const LlamaConfig& config) {
   std::string text = fmt::format(
       "llama hidden={} intermediate={} layers={} heads={} kv_heads={} head_dim={} vocab={} eps={} "
@@ -46,25 +42,8 @@ std::string arithmetic_fields(const LlamaConfig& config) {
     text += fmt::format(" llama3={},{},{},{}", config.rope_scaling->factor,
                         config.rope_scaling->low_freq_factor, config.rope_scaling->high_freq_factor,
                         config.rope_scaling->original_max_position_embeddings);
-  return text + "\n";
+  return text;
 }
-
-void add_tensor(Hash& hash, const std::string& name, const TensorView& tensor) {
-  hash.add(fmt::format("{} {} [{}]\n", name, to_string(tensor.type), fmt::join(tensor.shape, ",")));
-  const std::span<const std::byte> bytes = tensor.bytes;
-  if (bytes.size() <= sample_count * sample_bytes) {
-    hash.add(bytes.data(), bytes.size());
-    return;
-  }
-  // Evenly spread, the first bytes and the last ones included.
-  const size_t last_start = bytes.size() - sample_bytes;
-  for (size_t i = 0; i < sample_count; ++i)
-    hash.add(bytes.data() + last_start / (sample_count - 1) * i +
-                 last_start % (sample_count - 1) * i / (sample_count - 1),
-             sample_bytes);
-}
-
-}  // namespace
 
 std::string model_fingerprint(const LlamaConfig& config, const TensorStore& store) {
   const LlamaWeights weights = find_llama_weights(config, store);
@@ -82,8 +61,8 @@ std::string model_fingerprint(const LlamaConfig& config, const TensorStore& stor
       tensors.emplace_back(prefix + name, tensor);
   }
   std::ranges::sort(tensors);
-  Hash hash;
-  hash.add(arithmetic_fields(config));
+  Hash128 hash;
+  hash.add(arithmetic_fields(config) + "\n");
   for (const auto& [name, tensor] : tensors) add_tensor(hash, name, *tensor);
   return hash.hexadecimal();
 }

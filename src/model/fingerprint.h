@@ -14,4 +14,8 @@ namespace sol {
 // so a sample tells models apart without reading gigabytes.
 std::string model_fingerprint(const LlamaConfig& config, const TensorStore& store);
 
+// The part of that which comes from the configuration: exactly what decides the numbers that come
+// out; names, limits and token ids do not. One line without its end.
+std::string arithmetic_fields(const LlamaConfig& config);
+
 }  // namespace sol

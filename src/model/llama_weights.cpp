@@ -27,9 +27,9 @@ class Finder {
     const TensorView& tensor = store_.get(prefixed ? "model." + name : name);
     used_.insert(tensor.name);
     if (tensor.type != DType::f32 && tensor.type != DType::f16 && tensor.type != DType::bf16)
-      fail("{}: tensor {}: weights must be F32, F16 or BF16", where_, tensor.describe());
+      fail("tensor {}: weights must be F32, F16 or BF16", tensor.describe());
     if (tensor.shape != shape)
-      fail("{}: tensor {}: config.json asks for the shape [{}]", where_, tensor.describe(),
+      fail("tensor {}: config.json asks for the shape [{}]", tensor.describe(),
            fmt::join(shape, ", "));
     return &tensor;
   }
@@ -44,8 +44,8 @@ class Finder {
     for (const auto& [name, tensor] : store_.tensors()) {
       // Older files carry the rotary frequencies, which config.json determines.
       if (used_.count(name) || name.ends_with("rotary_emb.inv_freq")) continue;
-      fail("{}: tensor {} is not part of a Llama with the {} layers of config.json", where_,
-           tensor.describe(), config.num_layers);
+      fail("tensor {} is not part of a Llama with the {} layers of config.json", tensor.describe(),
+           config.num_layers);
     }
   }
 
@@ -77,8 +77,8 @@ void find_embedding_and_head(Finder& finder, const LlamaConfig& config, LlamaWei
   const TensorView* embedding = finder.find("embed_tokens.weight", shape);
   const TensorView* head = finder.find("lm_head.weight", shape);
   if (embedding && head && !same_content(*embedding, *head))
-    fail("{}: config.json says tie_word_embeddings, but {} and {} differ", finder.where(),
-         embedding->describe(), head->describe());
+    fail("config.json says tie_word_embeddings, but {} and {} differ", embedding->describe(),
+         head->describe());
   if (!embedding && !head)
     fail(
         "{}: tensor \"model.embed_tokens.weight\" is missing, and so is \"lm_head.weight\", which "

@@ -58,7 +58,7 @@ class Translator {
       } else if (c == '[') {
         character_class();
       } else if (text_.substr(at_, 3) == "(?#") {
-        copy_comment();
+        skip_comment();
       } else {
         out_ += c;
         ++at_;
@@ -73,7 +73,7 @@ class Translator {
          at_);
   }
 
-  void copy_comment() {
+  void skip_comment() {
     const size_t end = text_.find(')', at_);
     if (end == std::string_view::npos) unsupported("a comment without end");
     at_ = end + 1;

@@ -109,6 +109,22 @@ std::vector<float> TensorView::to_floats() const {
   }
 }
 
+std::optional<int64_t> TensorView::first_not_finite() const {
+  const auto first = [&]<typename Stored>(Stored mask) -> std::optional<int64_t> {
+    for (int64_t i = 0; i < count(); ++i) {
+      Stored bits;
+      std::memcpy(&bits, bytes.data() + static_cast<size_t>(i) * sizeof(bits), sizeof(bits));
+      if ((bits & mask) == mask) return i;  // all exponent bits are set
+    }
+    return std::nullopt;
+  };
+  if (type == DType::f64) return first(uint64_t{0x7ff0000000000000u});
+  if (type == DType::f32) return first(uint32_t{0x7f800000u});
+  if (type == DType::bf16) return first(uint16_t{0x7f80u});
+  if (type == DType::f16) return first(uint16_t{0x7c00u});
+  fail("tensor {}: holds no floating-point numbers", describe());
+}
+
 std::vector<int64_t> TensorView::to_ints() const {
   const auto widen = [](auto x) { return static_cast<int64_t>(x); };
   switch (type) {
@@ -131,7 +147,7 @@ std::vector<int64_t> TensorView::to_ints() const {
 std::string TensorView::describe() const {
   std::string text = fmt::format("{} {} [", name, to_string(type));
   for (size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i ? ", " : "", shape[i]);
-  return text + "]";
+  return text + (file.empty() ? "]" : "] of " + file);
 }
 
 std::vector<std::string> TensorStore::add_file(const std::filesystem::path& path) {
@@ -164,7 +180,7 @@ std::vector<std::string> TensorStore::add_file(const std::filesystem::path& path
     names.push_back(entry.name);
     const auto [it, added] = tensors_.try_emplace(entry.name);
     if (!added) fail("{}: tensor \"{}\" is also in another shard", where, entry.name);
-    it->second = {std::move(entry.name), entry.type, std::move(entry.shape), content};
+    it->second = {std::move(entry.name), entry.type, std::move(entry.shape), content, where};
   }
   metadata_.merge(header.metadata);
   mapped_.push_back(std::move(file));

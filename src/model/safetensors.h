@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,11 +26,14 @@ struct TensorView {
   DType type = DType::f32;
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;  // row-major, little-endian, aligned to the element size
+  std::string file = {};             // where it lies; empty for tensors in memory
 
   int64_t count() const;                 // number of elements
   std::vector<float> to_floats() const;  // F32, F16, BF16 and F64 only, else Error
   std::vector<int64_t> to_ints() const;  // integer types and boolean only, else Error
-  std::string describe() const;          // "name BF16 [4096, 256]"
+  // The first infinite element or NaN; nothing where all are finite. Floating-point types only.
+  std::optional<int64_t> first_not_finite() const;
+  std::string describe() const;  // "name BF16 [4096, 256] of model.safetensors"
 };
 
 // All tensors of one file or of a sharded set. Every header length, offset, shape and dtype is
@@ -76,5 +81,18 @@ struct TensorToWrite {
 // disagrees with the shape; nothing is left behind then.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+// A tensor whose bytes are made when it is its turn, so that a large file never lies in memory as a
+// whole. `make` fills all of the bytes it is given.
+struct TensorToMake {
+  std::string name;
+  DType type;
+  std::vector<int64_t> shape;
+  std::function<void(std::span<std::byte>)> make;
+};
+
+// As write_safetensors. What `make` throws leaves nothing behind either.
+void make_safetensors(const std::filesystem::path& path, std::span<const TensorToMake> tensors,
+                      const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace sol

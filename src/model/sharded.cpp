@@ -2,6 +2,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "base/file_io.h"
 #include "base/json.h"
 #include "model/safetensors.h"
 
@@ -38,9 +39,9 @@ void check_shard_name(const std::string& name, const std::string& where) {
 }  // namespace
 
 TensorStore TensorStore::open_directory(const std::filesystem::path& dir) {
-  if (std::filesystem::exists(dir / single_name)) return open_file(dir / single_name);
+  if (path_exists(dir / single_name)) return open_file(dir / single_name);
   const std::filesystem::path index_path = dir / index_name;
-  if (!std::filesystem::exists(index_path)) fail_without_weights(dir);
+  if (!path_exists(index_path)) fail_without_weights(dir);
 
   const std::string where = index_path.string();
   const Json index = read_json(index_path);
@@ -60,7 +61,7 @@ TensorStore TensorStore::open_directory(const std::filesystem::path& dir) {
   TensorStore store;
   for (const std::string& shard : shards) {
     const std::filesystem::path path = dir / shard;
-    if (!std::filesystem::exists(path))
+    if (!path_exists(path))
       fail("{}: names the shard {}, which is missing in {}", where, shard, dir.string());
     for (const std::string& tensor : store.add_file(path)) {
       const auto listed = shard_of.find(tensor);

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/json.h"
 #include "model/added_tokens.h"
 #include "model/bpe.h"
 #include "model/decoder.h"
@@ -75,7 +76,8 @@ TokenizerFile checked(TokenizerFile file) {
 
 struct Tokenizer::Impl {
   explicit Impl(TokenizerFile file)
-      : normalizer(Normalizer::parse(file.component("normalizer"))),
+      : fingerprint(std::move(file.fingerprint)),
+        normalizer(Normalizer::parse(file.component("normalizer"))),
         pretokenizer(PreTokenizer::parse(file.component("pre_tokenizer"))),
         decoder(Decoder::parse(file.component("decoder"))),
         bpe(file, pretokenizer.words_are_bytes()),
@@ -93,6 +95,7 @@ struct Tokenizer::Impl {
   void encode_words(std::string_view text, bool starts_text, EncodeScratch& scratch,
                     std::vector<int32_t>& out) const;
 
+  std::string fingerprint;
   Normalizer normalizer;
   PreTokenizer pretokenizer;
   Decoder decoder;
@@ -113,7 +116,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(TokenizerFile file) {
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& dir) {
   const std::filesystem::path path = dir / "tokenizer.json";
-  if (!std::filesystem::exists(path) && std::filesystem::exists(dir / "tokenizer.model")) {
+  if (!path_exists(path) && path_exists(dir / "tokenizer.model")) {
     fail(
         "{}: not found; convert tokenizer.model beside it with Hugging Face transformers "
         "(AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR))",
@@ -121,7 +124,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& di
   }
   auto impl = std::make_unique<Impl>(checked(TokenizerFile::read(path)));
   const std::filesystem::path config = dir / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) impl->read_config(config);
+  if (path_exists(config)) impl->read_config(config);
   return std::make_shared<const Tokenizer>(std::move(impl));
 }
 
@@ -132,7 +135,7 @@ void Tokenizer::Impl::read_config(const std::filesystem::path& path) {
   try {
     document = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
-    fail("{}: {}", where, error.what());
+    fail("{}: not valid JSON: {}", where, json_reason(error.what()));
   }
   const Component config(document, where);
   const auto token = [&](const char* field) -> int32_t {
@@ -282,6 +285,10 @@ int Tokenizer::eos_token_id() const {
 }
 int Tokenizer::token_id(std::string_view content) const {
   return impl_->find(content);
+}
+
+const std::string& Tokenizer::fingerprint() const {
+  return impl_->fingerprint;
 }
 
 std::string Tokenizer::describe() const {

@@ -2,6 +2,8 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/hash.h"
+#include "base/json.h"
 
 namespace sol {
 namespace {
@@ -95,8 +97,8 @@ class Reader : public nlohmann::json_sax<json> {
     return true;
   }
 
-  bool parse_error(size_t position, const std::string&, const json::exception& error) override {
-    fail("{}: byte {}: {}", where_, position, error.what());
+  bool parse_error(size_t, const std::string&, const json::exception& error) override {
+    fail("{}: not valid JSON: {}", where_, json_reason(error.what()));
   }
 
  private:
@@ -184,6 +186,7 @@ TokenizerFile TokenizerFile::read(const std::filesystem::path& path) {
 TokenizerFile TokenizerFile::parse(std::string_view text, const std::filesystem::path& path) {
   TokenizerFile file;
   file.path = path;
+  file.fingerprint = hash_128(text);
   Reader reader(file);
   json::sax_parse(text.begin(), text.end(), &reader);
   if (!file.document.is_object()) fail("{}: not a JSON object", path.string());

@@ -62,6 +62,7 @@ struct TokenizerFile {
   };
 
   std::filesystem::path path;
+  std::string fingerprint;  // of the text that was read
   nlohmann::json document;  // all but model.vocab and model.merges
   std::vector<Piece> vocabulary;
   std::vector<Merge> merges;  // by rank

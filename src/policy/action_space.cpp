@@ -170,14 +170,7 @@ double ActionSpace::net_keep_rate(const Budget& budget) const {
 
 std::vector<std::string> ActionSpace::prune_notation() const {
   std::vector<std::string> names;
-  for (const float rho : rho_) {
-    // The middle part of "k100-s060-q16", without the padding.
-    const std::string action = to_string(Action{1.0f, rho, 16});
-    const size_t begin = action.find("-s") + 2;
-    std::string percent = action.substr(begin, action.rfind("-q") - begin);
-    while (percent.size() > 1 && percent[0] == '0' && percent[1] != '.') percent.erase(0, 1);
-    names.push_back("s" + percent);
-  }
+  for (const float rho : rho_) names.push_back("s" + percentage(rho));
   return names;
 }
 

@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <cmath>
 #include <map>
 
 #include "base/fail.h"
+#include "base/stopwatch.h"
 
 namespace sol {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // (1 - cos) / 2, in [0, 1]; ½ where a vector is zero (no direction, cos counted as 0).
 float drift_between(const std::vector<float>& a, const std::vector<float>& b) {
@@ -137,9 +131,32 @@ void copy_to_caller(const ControlledStep& step) {
 
 }  // namespace
 
+Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
+                            const Budget& budget, int horizon, const EpisodeId& id,
+                            std::vector<float> hidden, float entropy) {
+  const SequenceOptions& options = sequence->options();
+  Controlled controlled{
+      .sequence = std::move(sequence),
+      .policy = &policy,
+      .state = nullptr,
+      .episode = Episode(policy.space(), budget, {horizon, options.sinks, options.window}),
+      .hidden = std::move(hidden),
+      .earlier_hidden = {},
+      .entropy = entropy};
+  controlled.state = policy.begin(controlled.episode.budget(), horizon, id);
+  return controlled;
+}
+
+void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id) {
+  const SequenceOptions& options = controlled.sequence->options();
+  controlled.episode =
+      Episode(controlled.policy->space(), budget, {horizon, options.sinks, options.window});
+  controlled.state = controlled.policy->begin(controlled.episode.budget(), horizon, id);
+}
+
 void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times) {
   const auto hidden_size = static_cast<size_t>(model.config().hidden_size);
-  const Clock::time_point start = Clock::now();
+  const Stopwatch deciding;
 
   std::vector<Observation> observations;
   Embeddings embeddings(model);
@@ -161,12 +178,12 @@ void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes*
     items.push_back({step.controlled->sequence.get(), step.token, episode.space().action(executed),
                      outputs(step, hidden_size), step.cost});
   }
-  const Clock::time_point decided = Clock::now();
-  if (times) times->policy_seconds += std::chrono::duration<double>(decided - start).count();
+  if (times) times->policy_seconds += deciding.seconds();
 
+  const Stopwatch executing;
   model.decode(items);
   for (const ControlledStep& step : steps) copy_to_caller(step);
-  if (times) times->model_seconds += seconds_since(decided);
+  if (times) times->model_seconds += executing.seconds();
 }
 
 }  // namespace sol

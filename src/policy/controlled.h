@@ -33,6 +33,16 @@ struct Controlled {
   float entropy = -1;  // of the previous step's logits, nats, when the policy needs it
 };
 
+// A sequence at the beginning of its first episode: `hidden` is h and `entropy` that of the
+// distribution after the tokens that are in it. Sinks and window are the sequence's own. Throws
+// Error for a budget or horizon that makes no sense, and what the policy throws.
+Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
+                            const Budget& budget, int horizon, const EpisodeId& id,
+                            std::vector<float> hidden, float entropy = -1);
+
+// Begins another episode where one is finished.
+void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id);
+
 struct ControlledStep {
   Controlled* controlled = nullptr;
   int32_t token = -1;        // x_t

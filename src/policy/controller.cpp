@@ -3,18 +3,13 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "policy/axis.h"
 #include "policy/network.h"
 #include "policy/policies.h"
 
 namespace sol {
 namespace {
-
-const BudgetRange& range(const ControllerSettings& settings, Axis axis) {
-  if (axis == Axis::kappa) return settings.kappa;
-  if (axis == Axis::rho) return settings.rho;
-  return settings.eta;
-}
 
 void check_range(const BudgetRange& range, Axis axis) {
   if (!(range.low >= 0.0 && range.low <= range.high && range.high <= 1.0))
@@ -51,11 +46,12 @@ Controller::Controller(ActionSpace space, ControllerSettings settings,
                        std::shared_ptr<const PolicyNetwork> network)
     : space_(std::move(space)), settings_(std::move(settings)), network_(std::move(network)) {
   check_count(settings_.horizon, 1, "horizon");
-  check_count(settings_.page_size, 1, "page_size");
-  check_count(settings_.sinks, 0, "sinks");
-  check_count(settings_.window, 0, "window");
-  for (const Axis axis : all_axes) check_range(range(settings_, axis), axis);
+  check_count(settings_.sequence.page_size, 1, "page_size");
+  check_count(settings_.sequence.sinks, 0, "sinks");
+  check_count(settings_.sequence.window, 0, "window");
+  for (const Axis axis : all_axes) check_range(settings_.ranges[axis], axis);
   check_frontier(settings_.frontier);
+  parse_json(settings_.training_json, "the controller's training record");
   const PolicyNetworkShape& shape = network_->shape();
   if (shape.actions != space_.size())
     fail("controller: the network chooses among {} actions, the action space has {}", shape.actions,
@@ -103,7 +99,7 @@ std::string Controller::outside_trained_ranges(const Budget& budget) const {
   std::string sentence;
   for (const Axis axis : all_axes) {
     if (!space_.on(axis)) continue;
-    const BudgetRange& trained = range(settings_, axis);
+    const BudgetRange& trained = settings_.ranges[axis];
     const auto target = static_cast<double>(value(budget, axis));
     if (target >= trained.low - slack && target <= trained.high + slack) continue;
     if (!sentence.empty()) sentence += "; ";
@@ -111,6 +107,11 @@ std::string Controller::outside_trained_ranges(const Budget& budget) const {
                             value(budget, axis), trained.low, trained.high);
   }
   return sentence;
+}
+
+void Controller::set_frontier(std::vector<FrontierPoint> frontier) {
+  check_frontier(frontier);
+  settings_.frontier = std::move(frontier);
 }
 
 std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {

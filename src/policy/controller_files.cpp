@@ -1,19 +1,13 @@
 // Controllers on disk (docs/formats.md, "Controller").
-#define XXH_INLINE_ALL
-#include <fcntl.h>
-#include <unistd.h>
-#include <xxhash.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <optional>
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "model/safetensors.h"
-#include "policy/action_space_json.h"
+#include "policy/action_json.h"
 #include "policy/network.h"
 #include "sol/controller.h"
 
@@ -22,15 +16,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* weights_name = "controller.safetensors";
 constexpr const char* settings_name = "controller.json";
 constexpr const char* kind = "sol controller";
 
-// XXH3-128 of a file's bytes, so that weights and settings of different saves are never mixed.
-std::string checksum(const fs::path& path) {
-  const MappedFile file(path);
-  const XXH128_hash_t hash = XXH3_128bits(file.bytes().data(), file.bytes().size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+// Named by what it holds, so that an old controller and a new one can lie side by side until
+// controller.json, in one rename, says which of them counts.
+std::string weights_name(const std::string& checksum) {
+  return fmt::format("controller-{}.safetensors", checksum.substr(0, 16));
+}
+
+bool is_weights_name(const std::string& name) {
+  constexpr std::string_view before = "controller-", after = ".safetensors";
+  constexpr size_t digits = 16;
+  if (name == "controller.safetensors") return true;  // of format version 1
+  return name.size() == before.size() + digits + after.size() && name.starts_with(before) &&
+         name.ends_with(after) &&
+         name.find_first_not_of("0123456789abcdef", before.size()) == before.size() + digits;
 }
 
 Json network_to_json(const PolicyNetworkShape& shape) {
@@ -67,12 +68,12 @@ BudgetRange range_from_json(const Json& ranges, const char* axis, const std::str
 
 Json frontier_to_json(const std::vector<FrontierPoint>& frontier) {
   Json list = Json::array();
-  for (const FrontierPoint& point : frontier)
-    list.push_back({{"net_keep", point.net_keep},
-                    {"kappa", shortest_decimal(point.budget.kappa)},
-                    {"rho", shortest_decimal(point.budget.rho)},
-                    {"eta", shortest_decimal(point.budget.eta)},
-                    {"perplexity", point.perplexity}});
+  for (const FrontierPoint& point : frontier) {
+    Json entry{{"net_keep", point.net_keep}};
+    entry.update(budget_to_json(point.budget));
+    entry["perplexity"] = point.perplexity;
+    list.push_back(std::move(entry));
+  }
   return list;
 }
 
@@ -81,11 +82,8 @@ std::vector<FrontierPoint> frontier_from_json(const Json& list, const std::strin
   for (const Json& entry : list) {
     const std::string point = fmt::format("{}: frontier point {}", where, frontier.size());
     if (!entry.is_object()) fail("{}: must be an object", point);
-    frontier.push_back(
-        {json_get<double>(entry, "net_keep", point),
-         {json_get<float>(entry, "kappa", point), json_get<float>(entry, "rho", point),
-          json_get<float>(entry, "eta", point)},
-         json_get<double>(entry, "perplexity", point)});
+    frontier.push_back({json_get<double>(entry, "net_keep", point), budget_from_json(entry, point),
+                        json_get<double>(entry, "perplexity", point)});
   }
   return frontier;
 }
@@ -103,32 +101,33 @@ Json to_json(const Controller& controller, const std::string& weights_checksum) 
   return {{"kind", kind},
           {"format_version", Controller::format_version},
           {"model_fingerprint", settings.model_fingerprint},
+          {"weights", weights_name(weights_checksum)},
           {"weights_checksum", weights_checksum},
           {"horizon", settings.horizon},
-          {"page_size", settings.page_size},
-          {"sinks", settings.sinks},
-          {"window", settings.window},
+          {"page_size", settings.sequence.page_size},
+          {"sinks", settings.sequence.sinks},
+          {"window", settings.sequence.window},
           {"action_space", action_space_to_json(controller.space())},
           {"network", network_to_json(controller.network().shape())},
           {"budget_ranges",
-           {{"kappa", range_to_json(settings.kappa)},
-            {"rho", range_to_json(settings.rho)},
-            {"eta", range_to_json(settings.eta)}}},
+           {{"kappa", range_to_json(settings.ranges.kappa)},
+            {"rho", range_to_json(settings.ranges.rho)},
+            {"eta", range_to_json(settings.ranges.eta)}}},
           {"frontier", frontier_to_json(settings.frontier)},
-          {"training", parse_json(settings.training_json, "the controller's training record")}};
+          {"training", parse_json(settings.training_json, "training record")}};
 }
 
 ControllerSettings settings_from_json(const Json& json, const std::string& where) {
   ControllerSettings settings;
   settings.horizon = json_get<int>(json, "horizon", where);
-  settings.page_size = json_get<int>(json, "page_size", where);
-  settings.sinks = json_get<int>(json, "sinks", where);
-  settings.window = json_get<int>(json, "window", where);
+  settings.sequence.page_size = json_get<int>(json, "page_size", where);
+  settings.sequence.sinks = json_get<int>(json, "sinks", where);
+  settings.sequence.window = json_get<int>(json, "window", where);
   settings.model_fingerprint = json_get<std::string>(json, "model_fingerprint", where);
   const Json& ranges = nested(json, "budget_ranges", true, where);
-  settings.kappa = range_from_json(ranges, "kappa", where);
-  settings.rho = range_from_json(ranges, "rho", where);
-  settings.eta = range_from_json(ranges, "eta", where);
+  settings.ranges.kappa = range_from_json(ranges, "kappa", where);
+  settings.ranges.rho = range_from_json(ranges, "rho", where);
+  settings.ranges.eta = range_from_json(ranges, "eta", where);
   settings.frontier = frontier_from_json(nested(json, "frontier", false, where), where);
   if (const auto training = json.find("training"); training != json.end())
     settings.training_json = training->dump();
@@ -143,98 +142,84 @@ void write_weights(const fs::path& path, const Parameters& parameters) {
   write_safetensors(path, tensors, {{"format", "sol controller"}});
 }
 
-Parameters read_weights(const fs::path& path) {
+// The parameters that controller.json speaks of: a file that was damaged or comes from another save
+// is an error.
+Parameters read_weights(const fs::path& dir, const Json& json, int version,
+                        const std::string& where) {
+  const std::string expected = json_get<std::string>(json, "weights_checksum", where);
+  const std::string name =
+      version == 1 ? "controller.safetensors" : json_get<std::string>(json, "weights", where);
+  if (!is_weights_name(name))
+    fail("{}: \"weights\" is \"{}\", which no file of weights is called", where, name);
+  const fs::path path = dir / name;
   const TensorStore store = TensorStore::open_file(path);
   Parameters parameters;
-  for (const auto& [name, tensor] : store.tensors())
-    parameters[name] = {tensor.shape, tensor.to_floats()};
+  for (const auto& [tensor_name, tensor] : store.tensors())
+    parameters[tensor_name] = {tensor.shape, tensor.to_floats()};
+  // Version 1 counted the file's bytes.
+  const std::string found =
+      version == 1 ? hash_128(MappedFile(path).bytes()) : parameters_checksum(parameters);
+  if (found != expected)
+    fail("{}: does not belong to {} (its checksum differs): the file is damaged; copy both again",
+         path.string(), settings_name);
   return parameters;
 }
 
-// Removes a directory's files when a save ends, however it ends.
-class Staging {
- public:
-  explicit Staging(const fs::path& dir) : path_(dir / fmt::format(".saving-{}", ::getpid())) {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);  // of a process that died with this number
-    ensure_writable_directory(path_);
+void remove_other_weights(const fs::path& dir, const std::string& kept) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(dir, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name != kept && is_weights_name(name)) fs::remove(entry.path(), ignored);
   }
-  ~Staging() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-void move_file(const fs::path& from, const fs::path& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0)
-    fail("{}: cannot replace: {}", to.string(), std::strerror(errno));
-}
-
-// Makes renames last through a power cut, where the file system can.
-void flush_directory(const fs::path& dir) {
-  const int descriptor = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
 }
 
 }  // namespace
 
 void Controller::save(const fs::path& dir) const {
-  // The settings may have been changed since construction: never write what load() would reject.
-  const Controller checked(space_, settings_, network_);
-  std::error_code unknown;
-  const bool existed = fs::exists(dir, unknown);
+  const std::string weights_checksum = parameters_checksum(network_->parameters());
+  const std::string text = to_json(*this, weights_checksum).dump(2) + "\n";
+  const fs::path weights = dir / weights_name(weights_checksum);
+  std::error_code ignored;
+  const bool dir_existed = fs::exists(dir, ignored);
+  bool weights_existed = false;
+  std::optional<AtomicFile> settings;
   try {
     ensure_writable_directory(dir);
-    const Staging staging(dir);
-    const fs::path weights = staging.path() / weights_name;
-    const fs::path settings = staging.path() / settings_name;
+    weights_existed = fs::exists(weights, ignored);
+    settings.emplace(dir / settings_name);
+    settings->write(text);
     write_weights(weights, network_->parameters());
-    write_file_atomically(settings, to_json(*this, checksum(weights)).dump(2) + "\n");
-    // Both are complete and flushed. Between the two renames the checksum tells the pair apart.
-    move_file(weights, dir / weights_name);
-    move_file(settings, dir / settings_name);
-    flush_directory(dir);
+    settings->flush();
   } catch (...) {
-    std::error_code ignored;
-    if (!existed) fs::remove(dir, ignored);  // only if empty
+    settings.reset();
+    if (!weights_existed) fs::remove(weights, ignored);
+    if (!dir_existed) fs::remove(dir, ignored);  // only if empty
     throw;
   }
+  settings->commit();
+  remove_other_weights(dir, weights.filename().string());
 }
 
 Controller Controller::load(const fs::path& dir) {
   std::error_code unknown;
   if (!fs::is_directory(dir, unknown))
     fail("{}: not a directory; a controller is one", dir.string());
-  const fs::path settings_path = dir / settings_name, weights_path = dir / weights_name;
-  const std::string where = settings_path.string();
-  const Json json = read_json(settings_path);
+  const std::string where = (dir / settings_name).string();
+  const Json json = read_json(dir / settings_name);
   if (!json.is_object() || json_get_or<std::string>(json, "kind", "", where) != kind)
     fail("{}: not a controller's settings (\"kind\" is not \"{}\")", where, kind);
-  if (const int version = json_get<int>(json, "format_version", where); version != format_version)
+  const int version = json_get<int>(json, "format_version", where);
+  if (version < 1 || version > format_version)
     fail(
-        "{}: format version {}, but this program reads version {}; train it again or use the "
+        "{}: format version {}, but this program reads versions 1 to {}; train it again or use the "
         "program that wrote it",
         where, version, format_version);
-  if (const std::string expected = json_get<std::string>(json, "weights_checksum", where);
-      checksum(weights_path) != expected)
-    fail(
-        "{}: does not belong to {} (its checksum differs): the file is damaged, or a save was "
-        "interrupted; copy both files again",
-        weights_path.string(), settings_name);
 
   ControllerSettings settings = settings_from_json(json, where);
   ActionSpace space = action_space_from_json(nested(json, "action_space", true, where), where);
   const PolicyNetworkShape shape =
       network_from_json(nested(json, "network", true, where), where + ": network");
-  Parameters parameters = read_weights(weights_path);
+  Parameters parameters = read_weights(dir, json, version, where);
   try {
     auto network = std::make_shared<const PolicyNetwork>(shape, std::move(parameters));
     return Controller(std::move(space), std::move(settings), std::move(network));

@@ -31,7 +31,7 @@ Features Episode::features(int key_count) const {
   f[2] = budget_.kappa;
   f[3] = budget_.rho;
   f[4] = budget_.eta;
-  if (effective_steps_ > 0) {
+  if (effective_steps() > 0) {
     const Budget mean = realised();
     f[5] = mean.kappa - budget_.kappa;
     f[6] = mean.rho - budget_.rho;
@@ -48,18 +48,9 @@ int Episode::record(int chosen, int key_count) {
     executed_.push_back(space_->dense_index());
     return executed_.back();
   }
-  ++effective_steps_;
-  sum_kappa_ += action.kappa;
-  sum_rho_ += action.rho;
-  sum_eta_ += action.eta();
+  average_.add(action);
   executed_.push_back(chosen);
   return chosen;
-}
-
-Budget Episode::realised() const {
-  if (effective_steps_ == 0) return budget_;
-  const auto n = static_cast<float>(effective_steps_);
-  return {sum_kappa_ / n, sum_rho_ / n, sum_eta_ / n};
 }
 
 }  // namespace sol

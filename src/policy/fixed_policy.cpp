@@ -1,5 +1,5 @@
-// The fixed baseline (DESIGN, "Fixed baseline"): what a user without a controller would do to meet
-// a budget that lies between two levels.
+// The fixed baseline (docs/arithmetic.md, "Fixed baseline"): what a user without a controller would
+// do to meet a budget that lies between two levels.
 #include <array>
 #include <cmath>
 

@@ -2,23 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <span>
 
 #include "base/fail.h"
+#include "base/stopwatch.h"
 
 namespace sol {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-EpisodeOptions episode_options(const GenerationOptions& options) {
-  return {options.horizon, options.sequence.sinks, options.sequence.window};
-}
 
 std::vector<int32_t> checked_prompt(std::vector<int32_t> prompt, const LlamaConfig& config,
                                     const GenerationOptions& options) {
@@ -58,25 +48,19 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
       options_(options),
       sampler_(options.sampling),
       tokens_(checked_prompt(std::move(prompt), model.config(), options)),
-      controlled_{model.create(options.sequence),
-                  &policy,
-                  nullptr,
-                  Episode(policy.space(), options.budget, episode_options(options)),
-                  {},
-                  {},
-                  -1},
+      controlled_(begin_controlled(
+          model.create(options.sequence), policy, options.budget, options.horizon, episode_id(),
+          // With a prompt of one token there is no previous position: the policy sees zeros.
+          std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f))),
       logits_(static_cast<size_t>(model.config().vocab_size)) {
   result_.prompt_tokens = static_cast<int>(tokens_.size());
   if (options.max_tokens == 0) result_.finish = FinishReason::max_tokens;
 }
 
 void Generation::start(std::stop_token stop) {
-  const Clock::time_point begun = Clock::now();
-  // With a prompt of one token there is no previous position: the policy sees zeros.
-  controlled_.hidden.assign(static_cast<size_t>(model_.config().hidden_size), 0.0f);
+  const Stopwatch stopwatch;
   run_dense(std::span(tokens_).first(tokens_.size() - 1), stop);
-  begin_episode();
-  result_.prefill_seconds = seconds_since(begun);
+  result_.prefill_seconds = stopwatch.seconds();
 }
 
 void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop) {
@@ -95,17 +79,12 @@ void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop
   model_.extend({&item, 1}, stop);
 }
 
-void Generation::begin_episode() {
-  controlled_.episode =
-      Episode(controlled_.policy->space(), options_.budget, episode_options(options_));
-  controlled_.state = controlled_.policy->begin(
-      options_.budget, options_.horizon,
-      {.sequence = options_.index, .episode = episode_index_, .rollout = 0, .single = true});
-  ++episode_index_;
+EpisodeId Generation::episode_id() const {
+  return {.sequence = options_.index, .episode = episode_index_, .rollout = 0, .single = true};
 }
 
 void Generation::refresh(std::stop_token stop) {
-  const Clock::time_point begun = Clock::now();
+  const Stopwatch stopwatch;
   // The cache holds all tokens but the one chosen last, which stands.
   const int cached = controlled_.sequence->length();
   assert(cached + 1 == static_cast<int>(tokens_.size()));
@@ -116,7 +95,7 @@ void Generation::refresh(std::stop_token stop) {
       stop);
   compressed_ = false;
   ++result_.refreshes;
-  result_.refresh_seconds += seconds_since(begun);
+  result_.refresh_seconds += stopwatch.seconds();
 }
 
 ControlledStep Generation::next_step(std::stop_token stop) {
@@ -124,7 +103,8 @@ ControlledStep Generation::next_step(std::stop_token stop) {
   if (controlled_.episode.finished()) {
     // After a wholly dense episode there is nothing to recompute.
     if (options_.refresh && compressed_) refresh(stop);
-    begin_episode();
+    ++episode_index_;
+    begin_episode(controlled_, options_.budget, options_.horizon, episode_id());
   }
   ControlledStep step{&controlled_, tokens_.back(), {}, &cost_, nullptr};
   step.out.logits = logits_.data();
@@ -137,13 +117,9 @@ int32_t Generation::complete_step() {
   compressed_ = compressed_ || !action.dense();
   const int key_count = controlled_.sequence->length();
   if (episode.effective(key_count)) {
-    ++result_.effective_steps;
-    sum_kappa_ += action.kappa;
-    sum_rho_ += action.rho;
-    sum_eta_ += action.eta();
-    const double n = result_.effective_steps;
-    result_.realised = {static_cast<float>(sum_kappa_ / n), static_cast<float>(sum_rho_ / n),
-                        static_cast<float>(sum_eta_ / n)};
+    average_.add(action);
+    result_.effective_steps = average_.count();
+    result_.realised = average_.mean_or({});
   }
   ++result_.steps;
   sum_attended_ += cost_.attended;
@@ -173,10 +149,10 @@ GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<
                           const std::function<bool(int32_t)>& on_token, std::stop_token stop) {
   Generation generation(model, policy, std::move(prompt), options);
   GenerationResult& result = generation.result();
-  Clock::time_point begun = Clock::now();
+  Stopwatch stopwatch;
   try {
     if (!generation.finished()) generation.start(stop);
-    begun = Clock::now();
+    stopwatch = {};
     while (!generation.finished()) {
       if (stop.stop_requested()) throw Cancelled();
       ControlledStep step = generation.next_step(stop);
@@ -188,7 +164,7 @@ GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<
   } catch (const Cancelled&) {
     generation.finish(FinishReason::cancelled);
   }
-  result.total_seconds = seconds_since(begun);
+  result.total_seconds = stopwatch.seconds();
   return std::move(result);
 }
 

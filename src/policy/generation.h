@@ -1,4 +1,4 @@
-// Text generation under a policy (DESIGN, "Generation and scoring"): one sequence's episodes,
+// Text generation under a policy (docs/arithmetic.md, "Generation"): one sequence's episodes,
 // refreshes and sampling. The command line runs one, a server many whose steps it batches.
 #pragma once
 
@@ -71,7 +71,7 @@ class Generation {
   GenerationResult& result() { return result_; }
 
  private:
-  void begin_episode();
+  EpisodeId episode_id() const;
   void refresh(std::stop_token stop);
   void run_dense(std::span<const int32_t> tokens, std::stop_token stop);
 
@@ -79,12 +79,13 @@ class Generation {
   GenerationOptions options_;
   Sampler sampler_;
   std::vector<int32_t> tokens_;  // prompt and generated; all but the last are or will be cached
-  Controlled controlled_;
   uint64_t episode_index_ = 0;
+  Controlled controlled_;
   std::vector<float> logits_;
   StepCost cost_;
-  bool compressed_ = false;  // some step since the last refresh was not dense
-  double sum_kappa_ = 0, sum_rho_ = 0, sum_eta_ = 0, sum_attended_ = 0;
+  bool compressed_ = false;        // some step since the last refresh was not dense
+  BudgetAverage<double> average_;  // over all episodes
+  double sum_attended_ = 0;
   GenerationResult result_;
 };
 

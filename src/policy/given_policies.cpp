@@ -38,28 +38,30 @@ class ConstantPolicy final : public Policy {
 
 class ReplayPolicy final : public Policy {
  public:
-  ReplayPolicy(ActionSpace space, std::vector<std::vector<int>> schedules)
-      : space_(std::move(space)), schedules_(std::move(schedules)) {
-    for (size_t r = 0; r < schedules_.size(); ++r)
-      for (size_t t = 0; t < schedules_[r].size(); ++t)
-        if (schedules_[r][t] < 0 || schedules_[r][t] >= space_.size())
-          fail("replay: schedule {}, step {}: action {} is outside 0..{}", r, t + 1,
-               schedules_[r][t], space_.size() - 1);
+  ReplayPolicy(ActionSpace space, RecordedSchedules schedules, Needs needs)
+      : space_(std::move(space)), schedules_(std::move(schedules)), needs_(needs) {
+    for (const auto& [key, schedule] : schedules_)
+      for (size_t t = 0; t < schedule.size(); ++t)
+        if (schedule[t] < 0 || schedule[t] >= space_.size())
+          fail("replay: sequence {}, rollout {}, step {}: action {} is outside 0..{}", key.sequence,
+               key.rollout, t + 1, schedule[t], space_.size() - 1);
   }
 
   std::string name() const override { return "replay"; }
   const ActionSpace& space() const override { return space_; }
+  Needs needs() const override { return needs_; }
 
   std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
                                      const EpisodeId& id) const override {
-    if (id.rollout >= schedules_.size())
-      fail("replay: no schedule {}, only {} are recorded", id.rollout, schedules_.size());
-    auto state = std::make_unique<State>();
-    state->schedule = &schedules_[id.rollout];
+    const auto found = schedules_.find({id.sequence, id.rollout});
+    if (found == schedules_.end())
+      fail("replay: no schedule was recorded for sequence {}, rollout {}", id.sequence, id.rollout);
     const uint64_t needed = (id.episode + 1) * static_cast<uint64_t>(horizon);
-    if (state->schedule->size() < needed)
-      fail("replay: schedule {} has {} steps, but {} are needed", id.rollout,
-           state->schedule->size(), needed);
+    if (found->second.size() < needed)
+      fail("replay: the schedule of sequence {}, rollout {} has {} steps, but {} are needed",
+           id.sequence, id.rollout, found->second.size(), needed);
+    auto state = std::make_unique<State>();
+    state->schedule = &found->second;
     state->first_step = id.episode * static_cast<uint64_t>(horizon);
     return state;
   }
@@ -79,7 +81,8 @@ class ReplayPolicy final : public Policy {
     size_t first_step = 0;
   };
   ActionSpace space_;
-  std::vector<std::vector<int>> schedules_;
+  RecordedSchedules schedules_;
+  Needs needs_;
 };
 
 }  // namespace
@@ -88,9 +91,9 @@ std::unique_ptr<Policy> make_constant_policy(const Action& action) {
   return std::make_unique<ConstantPolicy>(action);
 }
 
-std::unique_ptr<Policy> make_replay_policy(ActionSpace space,
-                                           std::vector<std::vector<int>> schedules) {
-  return std::make_unique<ReplayPolicy>(std::move(space), std::move(schedules));
+std::unique_ptr<Policy> make_replay_policy(ActionSpace space, RecordedSchedules schedules,
+                                           Policy::Needs needs) {
+  return std::make_unique<ReplayPolicy>(std::move(space), std::move(schedules), needs);
 }
 
 }  // namespace sol

@@ -1,4 +1,4 @@
-// One step of the policy network for a batch of episodes (DESIGN, "Policy network").
+// One step of the policy network for a batch of episodes (docs/arithmetic.md, "Policy network").
 #include "policy/network.h"
 
 #include <algorithm>

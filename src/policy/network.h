@@ -1,5 +1,5 @@
-// The policy network's inference: a small causal transformer over an episode's steps (DESIGN,
-// "Policy network"; names and shapes follow the reference's state_dict).
+// The policy network's inference: a small causal transformer over an episode's steps
+// (docs/arithmetic.md, "Policy network"; names and shapes follow the reference's state_dict).
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,12 @@ void check_policy_network_shape(const PolicyNetworkShape& shape);
 // All parameters' names and shapes for a network, value head included.
 std::map<std::string, std::vector<int64_t>> policy_parameter_shapes(
     const PolicyNetworkShape& shape);
+
+// Throws Error naming the parameter that is missing, superfluous, misshapen or not finite.
+void check_parameters(const PolicyNetworkShape& shape, const Parameters& parameters);
+
+// An identity of names, shapes and values: 32 hexadecimal digits.
+std::string parameters_checksum(const Parameters& parameters);
 
 class PolicyNetwork {
  public:

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/hash.h"
 #include "policy/network.h"
 #include "policy/network_weights.h"
 
@@ -101,6 +102,15 @@ void check_parameters(const PolicyNetworkShape& shape, const Parameters& paramet
             "file is damaged",
             name, parameter.values[i], i);
   }
+}
+
+std::string parameters_checksum(const Parameters& parameters) {
+  Hash128 hash;
+  for (const auto& [name, parameter] : parameters) {
+    hash.add(fmt::format("{} {}\n", name, describe(parameter.shape)));
+    hash.add(std::as_bytes(std::span(parameter.values)));
+  }
+  return hash.hexadecimal();
 }
 
 int64_t PolicyNetwork::parameter_count() const {

@@ -10,7 +10,7 @@ const float* values(const Parameters& parameters, const std::string& name) {
 }
 
 kernels::WeightView view(const float* data, int out, int in) {
-  return {data, kernels::ElementType::f32, kernels::Layout::out_major, in, out, in};
+  return {data, kernels::WeightType::f32, kernels::Layout::out_major, in, out, in};
 }
 
 LinearView linear(const Parameters& parameters, const std::string& name, bool bias = true) {

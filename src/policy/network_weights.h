@@ -19,9 +19,6 @@ inline int observation_width(const PolicyNetworkShape& shape) {
   return 2 * shape.hidden_size + scalar_width + shape.action_dim;
 }
 
-// Throws Error naming the parameter that is missing, superfluous, misshapen or not finite.
-void check_parameters(const PolicyNetworkShape& shape, const Parameters& parameters);
-
 // y = x Wᵀ + b; `bias` may be null.
 struct LinearView {
   kernels::WeightView weight;

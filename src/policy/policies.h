@@ -1,6 +1,7 @@
 // The policies that need no model of their own, and the learned one.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace sol {
 
 // Mixes the two levels around the target on each axis so that the average is met over both
 // sequences i and steps t, deterministically from (i, t) only, axes decorrelated by different
-// multipliers; a single sequence uses error diffusion over t (DESIGN, "Fixed baseline").
+// multipliers; a single sequence uses error diffusion over t (docs/arithmetic.md, "Fixed
+// baseline").
 std::unique_ptr<Policy> make_fixed_policy(ActionSpace space);
 
 // One action, always ("--fixed k050-s070-q8"); its space has just that action and the dense one.
@@ -23,9 +25,19 @@ std::unique_ptr<Policy> make_random_uniform_policy(ActionSpace space, uint64_t s
 // Per axis the two levels around the target, round(p·T) steps high, independently permuted.
 std::unique_ptr<Policy> make_random_matched_policy(ActionSpace space, uint64_t seed);
 
-// Plays recorded schedules: schedules[rollout][t] are action indices.
-std::unique_ptr<Policy> make_replay_policy(ActionSpace space,
-                                           std::vector<std::vector<int>> schedules);
+// Whose schedule: as in EpisodeId.
+struct ScheduleKey {
+  uint64_t sequence = 0;
+  uint32_t rollout = 0;
+  auto operator<=>(const ScheduleKey&) const = default;
+};
+// Action indices of all of a sequence's steps, one episode after another.
+using RecordedSchedules = std::map<ScheduleKey, std::vector<int>>;
+
+// Plays recorded schedules, whatever the budget; begin() throws Error for one that was not recorded
+// or is too short. It needs nothing itself: `needs` is what is to be observed beside it.
+std::unique_ptr<Policy> make_replay_policy(ActionSpace space, RecordedSchedules schedules,
+                                           Policy::Needs needs = {});
 
 // The policy network; greedy with temperature 0 (ties to the lower index), else sampled from
 // softmax(logits / temperature), each draw keyed by (seed, id.sequence, id.rollout, step counted

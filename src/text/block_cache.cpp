@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/hash.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -45,10 +46,10 @@ std::span<const std::byte> bytes_of(const T& value) {
 }  // namespace
 
 std::string block_cache_key(const std::vector<std::filesystem::path>& files,
-                            const TextOptions& options, const std::string& tokenizer_identity) {
+                            const TextOptions& options, const std::string& tokenizer_fingerprint) {
   std::string text =
       fmt::format("{} {} {} {}\n", std::string(start_mark.begin(), start_mark.end()),
-                  tokenizer_identity, static_cast<int>(options.format), options.text_field);
+                  tokenizer_fingerprint, static_cast<int>(options.format), options.text_field);
   for (const std::filesystem::path& file : files) {
     std::error_code error;
     const uintmax_t size = std::filesystem::file_size(file, error);
@@ -59,8 +60,7 @@ std::string block_cache_key(const std::vector<std::filesystem::path>& files,
     // Lengths keep two lists of names apart that would read the same joined.
     text += fmt::format("{} {} {} {}\n", path.size(), path, size, time.time_since_epoch().count());
   }
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return hash_128(text);
 }
 
 std::filesystem::path block_cache_path(const std::filesystem::path& cache_dir,
@@ -102,7 +102,7 @@ void BlockCacheWriter::commit() {
 
 std::optional<CachedIds> open_block_cache(const std::filesystem::path& path,
                                           const std::string& key) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   auto file = std::make_shared<const MappedFile>(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() < sizeof(Head) + sizeof(Tail)) fail_damaged(path, "too short");

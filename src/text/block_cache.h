@@ -16,9 +16,9 @@
 namespace sol {
 
 // 32 hexadecimal digits over everything the ids depend on: the files' absolute paths, sizes and
-// times of change, the options, the tokenizer's identity and this format's version.
+// times of change, the options, the tokenizer's fingerprint and this format's version.
 std::string block_cache_key(const std::vector<std::filesystem::path>& files,
-                            const TextOptions& options, const std::string& tokenizer_identity);
+                            const TextOptions& options, const std::string& tokenizer_fingerprint);
 
 // Where the ids for `key` lie: cache_dir / "<name of the first file>-<start of the key>.ids".
 std::filesystem::path block_cache_path(const std::filesystem::path& cache_dir,

@@ -16,8 +16,8 @@ using OnIds = std::function<void(std::span<const int32_t>)>;
 // Tokenises documents on all threads, in batches, and hands their ids out in the documents' order.
 class ParallelTokenizer {
  public:
-  ParallelTokenizer(const Tokenizer& tokenizer, const OnIds& on_ids)
-      : tokenizer_(tokenizer), on_ids_(on_ids) {}
+  ParallelTokenizer(const Tokenizer& tokenizer, const std::stop_token& stop, const OnIds& on_ids)
+      : tokenizer_(tokenizer), stop_(stop), on_ids_(on_ids) {}
 
   void add(std::string&& document) {
     pending_bytes_ += document.size();
@@ -28,6 +28,7 @@ class ParallelTokenizer {
   void flush() {
     std::vector<std::vector<int32_t>> ids(documents_.size());
     parallel_for(static_cast<int64_t>(documents_.size()), [&](int64_t i) {
+      if (stop_.stop_requested()) throw Cancelled();
       const auto n = static_cast<size_t>(i);
       ids[n] = tokenizer_.encode(documents_[n], {.add_special_tokens = false});
     });
@@ -39,14 +40,15 @@ class ParallelTokenizer {
  private:
   static constexpr size_t batch_bytes = size_t{4} << 20;
   const Tokenizer& tokenizer_;
+  const std::stop_token& stop_;
   const OnIds& on_ids_;
   std::vector<std::string> documents_;
   size_t pending_bytes_ = 0;
 };
 
 void tokenise(const std::vector<std::filesystem::path>& files, const TextOptions& options,
-              const Tokenizer& tokenizer, const OnIds& on_ids) {
-  ParallelTokenizer worker(tokenizer, on_ids);
+              const Tokenizer& tokenizer, const std::stop_token& stop, const OnIds& on_ids) {
+  ParallelTokenizer worker(tokenizer, stop, on_ids);
   for (const std::filesystem::path& file : files)
     read_documents(file, options, [&](std::string&& text) { worker.add(std::move(text)); });
   worker.flush();
@@ -68,27 +70,27 @@ void check_enough(size_t ids, int block_length, const std::string& where) {
 
 BlockDataset BlockDataset::open(const std::vector<std::filesystem::path>& files,
                                 const TextOptions& options, const Tokenizer& tokenizer,
-                                const std::string& tokenizer_identity, int block_length,
-                                const std::filesystem::path& cache_dir) {
+                                int block_length, const std::filesystem::path& cache_dir,
+                                std::stop_token stop) {
   check_block_length(block_length);
   if (files.empty()) fail("no text files were named");
   BlockDataset dataset;
   dataset.block_length_ = block_length;
   if (cache_dir.empty()) {
     auto ids = std::make_shared<std::vector<int32_t>>();
-    tokenise(files, options, tokenizer, [&](std::span<const int32_t> part) {
+    tokenise(files, options, tokenizer, stop, [&](std::span<const int32_t> part) {
       ids->insert(ids->end(), part.begin(), part.end());
     });
     dataset.ids_ = *ids;
     dataset.owned_ = std::move(ids);
   } else {
-    const std::string key = block_cache_key(files, options, tokenizer_identity);
+    const std::string key = block_cache_key(files, options, tokenizer.fingerprint());
     const std::filesystem::path path = block_cache_path(cache_dir, files, key);
     auto cached = open_block_cache(path, key);
     if (!cached) {
       ensure_writable_directory(cache_dir);
       BlockCacheWriter writer(path, key);
-      tokenise(files, options, tokenizer,
+      tokenise(files, options, tokenizer, stop,
                [&](std::span<const int32_t> part) { writer.append(part); });
       writer.commit();
       cached = open_block_cache(path, key);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -14,17 +15,16 @@
 namespace sol {
 
 // Documents tokenised without begin token and joined without separators, cut into blocks of
-// context + T + 1 ids (DESIGN, "Data"). The last incomplete block is dropped.
+// context + T + 1 ids (docs/arithmetic.md, "Data"). The last incomplete block is dropped.
 class BlockDataset {
  public:
-  // Tokenises `files`, or maps the cached result beside `cache_dir` when one made from the same
-  // files (path, size, time of change), options and tokenizer exists. An empty cache_dir means no
-  // cache. Throws Error when there is not even one block, saying how many ids there were and are
-  // needed.
+  // Tokenises `files`, or maps the cached result in `cache_dir` when one made from the same files
+  // (path, size, time of change), options and tokenizer (its fingerprint) exists. An empty
+  // cache_dir means no cache. Throws Error when there is not even one block, saying how many ids
+  // there were and are needed, Cancelled soon after `stop` is requested.
   static BlockDataset open(const std::vector<std::filesystem::path>& files,
-                           const TextOptions& options, const Tokenizer& tokenizer,
-                           const std::string& tokenizer_identity, int block_length,
-                           const std::filesystem::path& cache_dir);
+                           const TextOptions& options, const Tokenizer& tokenizer, int block_length,
+                           const std::filesystem::path& cache_dir, std::stop_token stop = {});
 
   // From ids in memory.
   static BlockDataset from_ids(std::vector<int32_t> ids, int block_length);

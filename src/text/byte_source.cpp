@@ -1,5 +1,6 @@
 #include "text/byte_source.h"
 
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/file_io.h"
 
 namespace sol {
 namespace {
@@ -19,10 +21,12 @@ class PlainSource : public ByteSource {
  public:
   explicit PlainSource(const std::filesystem::path& path)
       : path_(path.string()), file_(nullptr, std::fclose) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) fail("{}: is a directory", path_);
-    file_.reset(std::fopen(path.c_str(), "rbe"));
-    if (!file_) fail("{}: cannot open: {}", path_, std::strerror(errno));
+    const int descriptor = open_regular_file(path);
+    file_.reset(::fdopen(descriptor, "rb"));
+    if (file_) return;
+    const int reason = errno;
+    ::close(descriptor);
+    fail("{}: cannot open: {}", path_, std::strerror(reason));
   }
 
   size_t read(std::span<char> out) override {

@@ -15,10 +15,10 @@ AdamW::AdamW(const TorchNetwork& network, const AdamWOptions& options) : options
 }
 
 double AdamW::learning_rate() const {
-  if (options_.final_learning_rate < 0 || options_.decay_steps <= 0) return options_.learning_rate;
+  if (!options_.final_learning_rate || options_.decay_steps <= 0) return options_.learning_rate;
   const double done =
       std::min(1.0, static_cast<double>(steps_) / static_cast<double>(options_.decay_steps));
-  return options_.learning_rate + done * (options_.final_learning_rate - options_.learning_rate);
+  return options_.learning_rate + done * (*options_.final_learning_rate - options_.learning_rate);
 }
 
 double AdamW::step(TorchNetwork& network) {

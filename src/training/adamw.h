@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,9 @@ namespace sol {
 
 struct AdamWOptions {
   double learning_rate = 1e-4;
-  // Linear decay from learning_rate to this over `decay_steps`, constant after them; negative:
-  // constant throughout, as in the paper.
-  double final_learning_rate = -1;
+  // Linear decay from learning_rate to this over `decay_steps`, constant after them; none: constant
+  // throughout, as in the paper.
+  std::optional<double> final_learning_rate = {};
   int64_t decay_steps = 0;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
@@ -32,7 +33,6 @@ class AdamW {
 
   int64_t steps() const { return steps_; }
   double learning_rate() const;  // of the next step
-  const AdamWOptions& options() const { return options_; }
 
   // Moments by parameter name, for checkpoints.
   struct Moments {

@@ -1,5 +1,8 @@
 #include "training/checkpoint.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -9,7 +12,7 @@
 namespace sol {
 namespace {
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 
 constexpr const char* parameter_prefix = "parameter.";
 constexpr const char* gradient_prefix = "gradient.";
@@ -27,13 +30,32 @@ void require_same(const std::string& where, const Json& saved, const Json& curre
   const std::string field = difference[0].at("path").get<std::string>();
   const Json::json_pointer pointer(field);
   const auto shown = [&](const Json& document) {
-    return document.contains(pointer) ? document.at(pointer).dump() : std::string("absent");
+    return document.contains(pointer) ? to_text(document.at(pointer)) : std::string("absent");
   };
   fail(
       "{}: belongs to another run: {} was {} and is now {}; resume with the same configuration, "
       "model and "
       "data, or train into another directory",
       where, field.substr(1), shown(saved), shown(current));
+}
+
+// A diverged run must neither replace its last good checkpoint nor go on from a bad one.
+void require_finite(const std::string& where, const std::string& name,
+                    const std::vector<float>& values) {
+  if (std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) return;
+  fail(
+      "{}: {} holds infinite values or NaN: training has diverged; lower "
+      "optimisation.learning_rate",
+      where, name);
+}
+
+// Of a file that may be damaged: within what arithmetic on them can bear.
+int64_t read_counter(const Json& document, const char* field, int64_t high,
+                     const std::string& where) {
+  const int64_t value = json_get<int64_t>(document, field, where);
+  if (value < 0 || value > high)
+    fail("{}: {} = {} must be from 0 to {}", where, field, value, high);
+  return value;
 }
 
 }  // namespace
@@ -43,6 +65,7 @@ void save_checkpoint(const std::filesystem::path& path, const TrainingState& sta
   std::vector<TensorToWrite> tensors;
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape,
                        const std::vector<float>& values) {
+    require_finite(path.string() + ": not saved", name, values);
     tensors.push_back({name, DType::f32, shape, std::as_bytes(std::span(values))});
   };
   for (const auto& [name, parameter] : state.parameters) {
@@ -54,8 +77,8 @@ void save_checkpoint(const std::filesystem::path& path, const TrainingState& sta
   const Json document{{"format_version", format_version}, {"identity", identity},
                       {"collections", state.collections}, {"position", state.position},
                       {"minibatches", state.minibatches}, {"updates", state.updates},
-                      {"seconds", state.seconds},         {"metrics", state.metrics}};
-  write_safetensors(path, tensors, {{"state", document.dump()}});
+                      {"seconds", state.seconds},         {"metrics", to_json(state.metrics)}};
+  write_safetensors(path, tensors, {{"state", to_text(document)}});
 }
 
 TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity) {
@@ -69,19 +92,23 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Json& ide
   if (version != format_version) {
     fail("{}: checkpoint format {}, but this program reads {}", where, version, format_version);
   }
-  if (!document.contains("identity")) fail("{}: the field identity is missing", where);
+  if (!document.contains("identity") || !document.at("identity").is_object())
+    fail("{}: the field identity is missing or no object", where);
   require_same(where, document.at("identity"), identity);
 
   TrainingState state;
-  state.collections = json_get<int64_t>(document, "collections", where);
-  state.position = json_get<int64_t>(document, "position", where);
-  state.minibatches = json_get<int64_t>(document, "minibatches", where);
-  state.updates = json_get<int64_t>(document, "updates", where);
+  constexpr int64_t largest_count = std::numeric_limits<int>::max();
+  // Random draws are keyed by the position, which has 40 bits there.
+  constexpr int64_t largest_position = (int64_t{1} << 40) - largest_count;
+  state.collections = read_counter(document, "collections", largest_count, where);
+  state.position = read_counter(document, "position", largest_position, where);
+  state.minibatches = read_counter(document, "minibatches", largest_count, where);
+  state.updates = read_counter(document, "updates", largest_count, where);
   state.seconds = json_get<double>(document, "seconds", where);
-  if (state.collections < 0 || state.position < 0 || state.minibatches < 0 || state.updates < 0) {
-    fail("{}: negative counters", where);
-  }
-  if (document.contains("metrics")) state.metrics = document.at("metrics");
+  if (!(state.seconds >= 0 && state.seconds <= 1e12))
+    fail("{}: seconds = {} makes no sense", where, state.seconds);
+  if (!document.contains("metrics")) fail("{}: the field metrics is missing", where);
+  state.metrics = metrics_from_json(document.at("metrics"), where + ": metrics");
   for (const auto& [full_name, view] : store.tensors()) {
     if (!full_name.starts_with(parameter_prefix)) continue;
     const std::string name = full_name.substr(std::string(parameter_prefix).size());
@@ -89,6 +116,9 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Json& ide
     state.gradients[name] = read_tensor(store, gradient_prefix + name);
     state.moments[name] = {read_tensor(store, first_prefix + name).values,
                            read_tensor(store, second_prefix + name).values};
+    for (const auto* values : {&state.parameters[name].values, &state.gradients[name].values,
+                               &state.moments[name].first, &state.moments[name].second})
+      require_finite(where, name, *values);
   }
   return state;
 }

@@ -11,27 +11,29 @@
 #include "base/json.h"
 #include "policy/network.h"
 #include "training/adamw.h"
+#include "training/metrics.h"
 
 namespace sol {
 
 struct TrainingState {
-  int64_t collections = 0;        // finished
-  int64_t position = 0;           // inputs read by them
-  int64_t minibatches = 0;        // in the accumulated gradients
-  int64_t updates = 0;            // AdamW steps
-  double seconds = 0;             // spent so far, all runs together
-  Json metrics = Json::object();  // of the last collection
+  int64_t collections = 0;    // finished
+  int64_t position = 0;       // inputs read by them
+  int64_t minibatches = 0;    // in the accumulated gradients
+  int64_t updates = 0;        // AdamW steps
+  double seconds = 0;         // spent so far, all runs together
+  CollectionMetrics metrics;  // of the last collection
   Parameters parameters, gradients;
   std::map<std::string, AdamW::Moments> moments;
 };
 
 // Replaces the file atomically: an older checkpoint stays valid until the new one is complete.
-// Throws Error when it cannot be written; the old one is intact then.
+// Throws Error when it cannot be written or the state is not finite; the old one is intact then.
 void save_checkpoint(const std::filesystem::path& path, const TrainingState& state,
                      const Json& identity);
 
 // Throws Error naming the file when it is malformed, of another format version or belongs to
-// another run: `identity` must agree, and the message names the first difference.
+// another run: `identity` must agree, and the message names the first difference. A counter out of
+// range and a state that is not finite are malformed.
 TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity);
 
 }  // namespace sol

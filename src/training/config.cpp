@@ -1,13 +1,13 @@
 #include "training/config.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/fail.h"
-#include "base/file_io.h"
 #include "base/yaml.h"
+#include "model/utf8.h"
+#include "policy/action_json.h"
 
 namespace sol {
 namespace {
@@ -37,7 +37,7 @@ void read_name(YamlMap& map, const char* key, const Names<Enum>& names, Enum& ou
     }
     known += known.empty() ? name : std::string(", ") + name;
   }
-  fail("{}: {} is \"{}\"; it must be one of: {}", map.where(), key, given, known);
+  fail("{}: {} is \"{}\"; it must be one of: {}", map.place(key), key, given, known);
 }
 
 template <typename Enum>
@@ -48,41 +48,61 @@ const char* name_of(const Names<Enum>& names, Enum value) {
   return "";
 }
 
-BudgetSource read_budget(YamlMap& budgets, const std::string& key, bool axis_on, float only_level) {
+BudgetSource read_budget(YamlMap& budgets, const std::string& key, const ActionSpace& space,
+                         Axis axis) {
   BudgetSource source;
   const std::string list = key + "_list";
-  if (budgets.has(key) && budgets.has(list)) {
-    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.where(), key, list);
+  const bool has_range = budgets.has(key), has_list = budgets.has(list);
+  if (has_range && has_list) {
+    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.place(list), key, list);
   }
-  if (budgets.has(list)) {
+  if (has_list) {
     source.list = budgets.get<std::vector<double>>(list);
-    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.where(), list);
+    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.place(list), list);
     const auto [low, high] = std::minmax_element(source.list.begin(), source.list.end());
     source.range = {*low, *high};
-  } else if (axis_on || budgets.has(key)) {
+  } else if (has_range || space.on(axis)) {
     const auto range = budgets.get<std::vector<double>>(key);
-    if (range.size() != 2) fail("{}: budgets.{} must be [lowest, highest]", budgets.where(), key);
+    if (range.size() != 2)
+      fail("{}: budgets.{} must be [lowest, highest]", budgets.place(key), key);
     source.range = {range[0], range[1]};
   }
-  if (!axis_on) source = {{only_level, only_level}, {}};
-  return source;
+  if (space.on(axis)) return source;
+  // An axis that is off has its only level as its budget; asking for another would be ignored.
+  const float level = space.levels(axis)[0];
+  const auto other = [&](double budget) { return static_cast<float>(budget) != level; };
+  if ((has_range || has_list) && (other(source.range.low) || other(source.range.high))) {
+    fail("{}: budgets.{}: this axis is off, its only level is {}; remove the budget or add levels",
+         budgets.place(has_list ? list : key), has_list ? list : key, level);
+  }
+  return {{level, level}, {}};
+}
+
+ActionSpace read_space(YamlMap& root) {
+  YamlMap actions = root.map("actions");
+  const auto keep = actions.get<std::vector<double>>("keep");
+  const auto prune = actions.get<std::vector<std::string>>("prune");
+  const auto quant = actions.get<std::vector<std::string>>("quant");
+  actions.reject_unknown();
+  try {
+    return ActionSpace::from_notation(keep, prune, quant);
+  } catch (const Error& error) {
+    fail("{}: {}", root.place("actions"), error.what());
+  }
 }
 
 void read_into(YamlMap& root, TrainingConfig& c) {
   c.name = root.get<std::string>("name");
   c.model = root.get_or<std::string>("model", "");
-  c.seed = static_cast<uint64_t>(root.get_or<int64_t>("seed", static_cast<int64_t>(c.seed)));
+  const auto seed = root.get_or<int64_t>("seed", static_cast<int64_t>(c.seed));
+  if (seed < 0) fail("{}: seed is {}; it must be 0 or more", root.place("seed"), seed);
+  c.seed = static_cast<uint64_t>(seed);
 
-  YamlMap actions = root.map("actions");
-  c.space = ActionSpace::from_notation(actions.get<std::vector<double>>("keep"),
-                                       actions.get<std::vector<std::string>>("prune"),
-                                       actions.get<std::vector<std::string>>("quant"));
-  actions.reject_unknown();
-
+  c.space = read_space(root);
   YamlMap budgets = root.map("budgets");
-  c.kappa = read_budget(budgets, "keep", c.space.on(Axis::kappa), c.space.levels(Axis::kappa)[0]);
-  c.rho = read_budget(budgets, "prune", c.space.on(Axis::rho), c.space.levels(Axis::rho)[0]);
-  c.eta = read_budget(budgets, "quant", c.space.on(Axis::eta), c.space.levels(Axis::eta)[0]);
+  c.kappa = read_budget(budgets, "keep", c.space, Axis::kappa);
+  c.rho = read_budget(budgets, "prune", c.space, Axis::rho);
+  c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
   budgets.reject_unknown();
 
   if (auto m = root.optional_map("penalty")) {
@@ -128,8 +148,8 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   if (auto m = root.optional_map("optimisation")) {
     c.updates = m->get_or("updates", c.updates);
     c.optimiser.learning_rate = m->get_or("learning_rate", c.optimiser.learning_rate);
-    c.optimiser.final_learning_rate =
-        m->get_or("final_learning_rate", c.optimiser.final_learning_rate);
+    if (m->has("final_learning_rate"))
+      c.optimiser.final_learning_rate = m->get<double>("final_learning_rate");
     c.optimiser.weight_decay = m->get_or("weight_decay", c.optimiser.weight_decay);
     c.optimiser.max_gradient_norm = m->get_or("max_grad_norm", c.optimiser.max_gradient_norm);
     c.grad_accum = m->get_or("grad_accum", c.grad_accum);
@@ -152,47 +172,56 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   root.reject_unknown();
 }
 
-void check(bool ok, const char* field, double value, const char* rule) {
-  if (!ok) fail("{} is {}; it must be {}", field, value, rule);
+// A value out of range; `field` as in the file, for the one who knows its line.
+class FieldError : public Error {
+ public:
+  FieldError(std::string name, const std::string& message)
+      : Error(message), field(std::move(name)) {}
+  std::string field;
+};
+
+void check(bool ok, const std::string& field, double value, const char* rule) {
+  if (!ok) throw FieldError(field, fmt::format("{} is {}; it must be {}", field, value, rule));
 }
 
-void check_budget(const BudgetSource& source, const char* field) {
+void check_budget(const BudgetSource& source, std::string field) {
   const auto inside = [](double x) { return x > 0.0 && x <= 1.0; };
+  if (!source.list.empty()) field += "_list";
   check(inside(source.range.low), field, source.range.low, "in (0, 1]");
   check(inside(source.range.high), field, source.range.high, "in (0, 1]");
   check(source.range.low <= source.range.high, field, source.range.low, "a range from low to high");
 }
 
+void check_text(const char* field, const std::string& text) {
+  if (!is_valid_utf8(text)) throw FieldError(field, fmt::format("{} is not UTF-8", field));
+}
+
+void check_policy(const PolicyNetworkShape& policy, int horizon) {
+  constexpr int widest = 1 << 14, deepest = 256;
+  check(policy.d_model >= 1 && policy.d_model <= widest, "policy.d_model", policy.d_model,
+        "from 1 to 16384");
+  check(policy.heads >= 1 && policy.d_model % policy.heads == 0, "policy.heads", policy.heads,
+        "a divisor of policy.d_model");
+  check(policy.layers >= 1 && policy.layers <= deepest, "policy.layers", policy.layers,
+        "from 1 to 256");
+  const double width = policy.mlp_ratio * policy.d_model;
+  check(width >= 1 && width <= 4 * widest, "policy.mlp_ratio", policy.mlp_ratio,
+        "such that policy.d_model times it is from 1 to 65536");
+  check(policy.action_dim >= 1 && policy.action_dim <= widest, "policy.action_dim",
+        policy.action_dim, "from 1 to 16384");
+  check(policy.max_length >= horizon && policy.max_length <= 1 << 20, "policy.max_length",
+        policy.max_length, "at least rollout.horizon and at most 1048576");
+  // The projections' parameters; each is kept four times (itself, its gradient, two moments).
+  const double d = policy.d_model, parameters = policy.layers * (4 * d * d + 2 * d * width);
+  constexpr double most = 1 << 28;  // 4 GiB
+  check(parameters + d * policy.max_length <= most, "policy.d_model", policy.d_model,
+        "smaller: with policy.layers, policy.mlp_ratio and policy.max_length it makes more than "
+        "2^28 parameters");
+}
+
 Json budget_json(const BudgetSource& source) {
   if (!source.list.empty()) return {{"list", source.list}};
   return Json::array({source.range.low, source.range.high});
-}
-
-// Sets a dotted key of a parsed document to a YAML value.
-void apply_override(YAML::Node root, const std::string& key, const std::string& value) {
-  YAML::Node node = root;
-  size_t begin = 0;
-  for (;;) {
-    const size_t dot = key.find('.', begin);
-    const std::string part = key.substr(begin, dot - begin);
-    if (part.empty()) fail("override \"{}={}\": write section.key=value", key, value);
-    if (dot == std::string::npos) {
-      try {
-        node[part] = YAML::Load(value);
-      } catch (const YAML::Exception& error) {
-        fail("override \"{}={}\": not a YAML value: {}", key, value, error.msg);
-      }
-      return;
-    }
-    YAML::Node next = node[part];
-    if (!next.IsDefined() || next.IsNull()) {
-      node[part] = YAML::Node(YAML::NodeType::Map);
-      next.reset(node[part]);
-    }
-    if (!next.IsMap()) fail("override \"{}={}\": {} is not a section", key, value, part);
-    node.reset(next);
-    begin = dot + 1;
-  }
 }
 
 }  // namespace
@@ -202,50 +231,56 @@ int TrainingConfig::minibatch_schedules() const {
 }
 
 void TrainingConfig::validate() const {
-  const auto positive = [](const char* field, double value) {
-    check(value > 0, field, value, "positive");
+  // Upper bounds lie far beyond anything useful, so that no sum or product of settings overflows.
+  constexpr double many = 1 << 24, number = 1e6;
+  const auto within = [](const char* field, double value, double low, double high) {
+    if (value >= low && value <= high) return;
+    throw FieldError(field,
+                     fmt::format("{} is {}; it must be from {} to {}", field, value, low, high));
   };
-  const auto not_negative = [](const char* field, double value) {
-    check(value >= 0, field, value, "zero or more");
+  const auto positive = [](const char* field, double value, double high) {
+    if (value > 0 && value <= high) return;
+    throw FieldError(
+        field, fmt::format("{} is {}; it must be more than 0 and at most {}", field, value, high));
   };
+  check_text("name", name);
+  check_text("model", model);
+  check_text("data.text_field", text.text_field);
   check_budget(kappa, "budgets.keep");
   check_budget(rho, "budgets.prune");
   check_budget(eta, "budgets.quant");
-  not_negative("penalty.keep", advantage.penalty.kappa);
-  not_negative("penalty.prune", advantage.penalty.rho);
-  not_negative("penalty.quant", advantage.penalty.eta);
-  not_negative("penalty.tolerance", advantage.penalty.tolerance);
-  positive("quest.page_size", sequence.page_size);
-  not_negative("quest.sinks", sequence.sinks);
-  not_negative("quest.window", sequence.window);
-  positive("rollout.context", context);
-  positive("rollout.horizon", horizon);
+  within("penalty.keep", advantage.penalty.kappa, 0, number);
+  within("penalty.prune", advantage.penalty.rho, 0, number);
+  within("penalty.quant", advantage.penalty.eta, 0, number);
+  within("penalty.tolerance", advantage.penalty.tolerance, 0, number);
+  within("quest.page_size", sequence.page_size, 1, 4096);
+  within("quest.sinks", sequence.sinks, 0, many);
+  within("quest.window", sequence.window, 0, many);
+  within("rollout.context", context, 1, many);
+  within("rollout.horizon", horizon, 1, many);
   check(schedules >= 2, "rollout.schedules", schedules,
         "at least 2: schedules are compared with each other");
-  positive("rollout.batch", batch);
-  positive("rollout.temperature", loss.temperature);
-  positive("policy.d_model", policy.d_model);
-  positive("policy.heads", policy.heads);
-  check(policy.d_model % policy.heads == 0, "policy.heads", policy.heads,
-        "a divisor of policy.d_model");
-  positive("policy.layers", policy.layers);
-  positive("policy.mlp_ratio", policy.mlp_ratio);
-  positive("policy.action_dim", policy.action_dim);
-  check(policy.max_length >= horizon, "policy.max_length", policy.max_length,
-        "at least rollout.horizon");
-  check(advantage.gamma >= 0 && advantage.gamma <= 1, "reward.gamma", advantage.gamma, "in [0, 1]");
-  not_negative("reward.task_kl", task_kl);
-  positive("optimisation.updates", updates);
-  positive("optimisation.learning_rate", optimiser.learning_rate);
-  not_negative("optimisation.weight_decay", optimiser.weight_decay);
-  positive("optimisation.max_grad_norm", optimiser.max_gradient_norm);
-  positive("optimisation.grad_accum", grad_accum);
+  within("rollout.batch", batch, 1, 1 << 16);
+  check(static_cast<double>(batch) * schedules <= 1 << 16, "rollout.schedules", schedules,
+        "so many that rollout.batch times it, the sequences decoded together, are at most 65536");
+  positive("rollout.temperature", loss.temperature, number);
+  check_policy(policy, horizon);
+  within("reward.gamma", advantage.gamma, 0, 1);
+  within("reward.task_kl", task_kl, 0, number);
+  within("optimisation.updates", updates, 1, std::numeric_limits<int>::max());
+  positive("optimisation.learning_rate", optimiser.learning_rate, number);
+  if (optimiser.final_learning_rate)
+    within("optimisation.final_learning_rate", *optimiser.final_learning_rate, 0, number);
+  within("optimisation.weight_decay", optimiser.weight_decay, 0, number);
+  // So much never clips; only what a float holds could be asked for.
+  positive("optimisation.max_grad_norm", optimiser.max_gradient_norm, 1e30);
+  within("optimisation.grad_accum", grad_accum, 1, many);
   check(loss.clip > 0 && loss.clip < 1, "optimisation.clip", loss.clip, "in (0, 1)");
-  not_negative("optimisation.entropy", loss.entropy);
-  positive("optimisation.minibatch", minibatch);
-  positive("optimisation.target_steps", target_steps);
-  positive("checkpoint.updates", checkpoint_updates);
-  positive("checkpoint.minutes", checkpoint_minutes);
+  within("optimisation.entropy", loss.entropy, 0, number);
+  within("optimisation.minibatch", minibatch, 1, many);
+  within("optimisation.target_steps", target_steps, 1, many);
+  within("checkpoint.updates", checkpoint_updates, 1, std::numeric_limits<int>::max());
+  positive("checkpoint.minutes", checkpoint_minutes, 1e9);
   check(space.size() >= 2, "actions", space.size(),
         "at least two actions: there is nothing to choose");
 }
@@ -255,10 +290,7 @@ Json TrainingConfig::to_json() const {
       {"name", name},
       {"model", model},
       {"seed", seed},
-      {"actions",
-       {{"keep", space.kappa()},
-        {"prune", space.prune_notation()},
-        {"quant", space.quant_notation()}}},
+      {"actions", action_space_to_json(space)},
       {"budgets",
        {{"keep", budget_json(kappa)}, {"prune", budget_json(rho)}, {"quant", budget_json(eta)}}},
       {"penalty",
@@ -291,7 +323,8 @@ Json TrainingConfig::to_json() const {
       {"optimisation",
        {{"updates", updates},
         {"learning_rate", optimiser.learning_rate},
-        {"final_learning_rate", optimiser.final_learning_rate},
+        {"final_learning_rate",
+         optimiser.final_learning_rate ? Json(*optimiser.final_learning_rate) : Json(nullptr)},
         {"weight_decay", optimiser.weight_decay},
         {"max_grad_norm", optimiser.max_gradient_norm},
         {"grad_accum", grad_accum},
@@ -306,24 +339,14 @@ Json TrainingConfig::to_json() const {
 TrainingConfig load_training_config(
     const std::filesystem::path& path,
     const std::vector<std::pair<std::string, std::string>>& overrides) {
-  std::string text = read_file(path);
-  std::string where = path.string();
-  if (!overrides.empty()) {
-    YamlMap::parse(text, where);  // so that a malformed file is reported with its own lines
-    YAML::Node root = YAML::Load(text);
-    for (const auto& [key, value] : overrides) apply_override(root, key, value);
-    text = YAML::Dump(root);
-    where += " (with overrides)";
-  }
-  YamlMap root = YamlMap::parse(text, where);
+  YamlMap root = YamlMap::read(path);
+  for (const auto& [key, value] : overrides) root.override_value(key, value);
   TrainingConfig config;
+  read_into(root, config);
   try {
-    read_into(root, config);
     config.validate();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (message.starts_with(where)) throw;
-    fail("{}: {}", where, message);
+  } catch (const FieldError& error) {
+    fail("{}: {}", root.place(error.field), error.what());
   }
   return config;
 }

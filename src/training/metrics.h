@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "base/json.h"
 
@@ -21,7 +22,7 @@ struct CollectionMetrics {
   std::array<double, 3> requested{}, realised{};  // means over schedules: κ, ρ, η
   std::array<double, 3> gap{};                    // mean |realised - requested|
   double penalty = 0;
-  double advantage_deviation = 0;                   // before whitening
+  double advantage_deviation = 0;                   // before whitening, mean over loader batches
   double loss = 0, entropy = 0, clip_fraction = 0;  // means over the collection's minibatches
   double gradient_norm = 0;                         // before clipping, of the last AdamW step
   double network_disagreement = 0;  // largest |inference - training| log-probability
@@ -31,34 +32,9 @@ struct CollectionMetrics {
   double seconds_left = 0;  // estimated
 };
 
-inline Json to_json(const CollectionMetrics& m) {
-  return {{"collection", m.collection},
-          {"update", m.update},
-          {"updates", m.updates},
-          {"position", m.position},
-          {"epoch", m.epoch},
-          {"steps", m.steps},
-          {"reward", m.reward},
-          {"log_likelihood", m.log_likelihood},
-          {"perplexity", m.perplexity},
-          {"requested", m.requested},
-          {"realised", m.realised},
-          {"gap", m.gap},
-          {"penalty", m.penalty},
-          {"advantage_deviation", m.advantage_deviation},
-          {"loss", m.loss},
-          {"entropy", m.entropy},
-          {"clip_fraction", m.clip_fraction},
-          {"gradient_norm", m.gradient_norm},
-          {"network_disagreement", m.network_disagreement},
-          {"seconds_prefill", m.seconds_prefill},
-          {"seconds_rollout", m.seconds_rollout},
-          {"seconds_policy", m.seconds_policy},
-          {"seconds_update", m.seconds_update},
-          {"seconds", m.seconds},
-          {"prefill_tokens_per_second", m.prefill_tokens_per_second},
-          {"decode_tokens_per_second", m.decode_tokens_per_second},
-          {"seconds_left", m.seconds_left}};
-}
+Json to_json(const CollectionMetrics& metrics);
+// Inverse of the above. Throws Error naming `where` and the field that is missing or of another
+// type.
+CollectionMetrics metrics_from_json(const Json& json, const std::string& where);
 
 }  // namespace sol

@@ -1,25 +1,15 @@
 #include "training/rollout.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "policy/controlled.h"
 
 namespace sol {
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 float draw(const BudgetSource& source, Random& random) {
   const double u = random.uniform_double();
@@ -97,20 +87,6 @@ std::vector<std::vector<float>> dense_distributions(FrozenModel& model, const Pr
   return out;
 }
 
-Controlled start(const Policy& policy, const TrainingConfig& config, const RolloutInput& input,
-                 std::unique_ptr<Sequence> sequence, uint32_t rollout,
-                 const std::vector<float>& hidden) {
-  const EpisodeOptions options{config.horizon, config.sequence.sinks, config.sequence.window};
-  const EpisodeId id{.sequence = input.position, .episode = 0, .rollout = rollout, .single = false};
-  return {.sequence = std::move(sequence),
-          .policy = &policy,
-          .state = policy.begin(input.budget, config.horizon, id),
-          .episode = Episode(policy.space(), input.budget, options),
-          .hidden = hidden,
-          .earlier_hidden = {},
-          .entropy = -1};
-}
-
 void append(Schedule& schedule, const StepRecord& record, float log_likelihood, float reward) {
   schedule.hidden.insert(schedule.hidden.end(), record.hidden.begin(), record.hidden.end());
   schedule.embedding.insert(schedule.embedding.end(), record.embedding.begin(),
@@ -156,8 +132,9 @@ std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto children = model.fork(*prefixes.sequences[i], config.schedules);
     for (size_t k = 0; k < group; ++k) {
-      controlled.push_back(start(policy, config, inputs[i], std::move(children[k]),
-                                 static_cast<uint32_t>(k), prefixes.hidden[i]));
+      const EpisodeId id{.sequence = inputs[i].position, .rollout = static_cast<uint32_t>(k)};
+      controlled.push_back(begin_controlled(std::move(children[k]), policy, inputs[i].budget,
+                                            config.horizon, id, prefixes.hidden[i]));
     }
   }
   prefixes = {};  // the children hold what they share

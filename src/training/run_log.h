@@ -13,7 +13,7 @@ class RunLog {
   explicit RunLog(std::filesystem::path path) : path_(std::move(path)) {}
 
   // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the
-  // rest.
+  // rest; 0 starts a new log. Throws Error when it cannot be read or has fewer lines.
   void begin(int64_t lines);
   // Throws Error naming the file when it cannot be written.
   void append(const Json& line);

@@ -31,6 +31,21 @@ class NoGradient {
   bool old_;
 };
 
+// LibTorch shares our thread runtime: what it is told holds for the whole program, so it is told
+// for the time of a call.
+class TorchThreads {
+ public:
+  explicit TorchThreads(bool one) : before_(thread_count()) {
+    at::set_num_threads(one ? 1 : before_);
+  }
+  ~TorchThreads() { set_thread_count(before_); }
+  TorchThreads(const TorchThreads&) = delete;
+  TorchThreads& operator=(const TorchThreads&) = delete;
+
+ private:
+  int before_;
+};
+
 // The observations of N schedules of T steps as tensors.
 struct Batch {
   Tensor hidden, embedding;  // [N, T, d]
@@ -88,6 +103,7 @@ std::vector<float> to_vector(const Tensor& tensor) {
 
 struct TorchNetwork::Impl {
   PolicyNetworkShape shape;
+  bool deterministic = false;
   std::map<std::string, Tensor> parameters;
   std::vector<std::string> names;
 
@@ -116,7 +132,7 @@ struct TorchNetwork::Impl {
     return at::linear(mixed, p(name + ".o_proj.weight"));
   }
 
-  // Logits [N, T, A] before any temperature (DESIGN, "Policy network").
+  // Logits [N, T, A] before any temperature (docs/arithmetic.md, "Policy network").
   Tensor forward(const Batch& batch) const {
     const int64_t steps = batch.hidden.size(1);
     const Tensor scalars =
@@ -140,35 +156,24 @@ struct TorchNetwork::Impl {
   }
 };
 
-TorchNetwork::TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters)
+TorchNetwork::TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters,
+                           bool deterministic)
     : shape_(shape), impl_(std::make_unique<Impl>()) {
-  // LibTorch starts with one thread and, as it shares our runtime, at its first large operation
-  // would leave the whole program with one.
-  at::set_num_threads(thread_count());
+  impl_->deterministic = deterministic;
+  // LibTorch starts with one thread and, unless it has been told a number, at its first large
+  // operation would leave the whole program with one.
+  const TorchThreads threads(deterministic);
   impl_->shape = shape;
-  const auto shapes = policy_parameter_shapes(shape);
-  for (const auto& [name, expected] : shapes) {
-    const auto found = parameters.find(name);
-    if (found == parameters.end()) fail("policy network: the parameter {} is missing", name);
-    if (found->second.shape != expected)
-      fail("policy network: the parameter {} is misshapen", name);
-    Tensor tensor = at::empty(expected, at::kFloat);
-    if (found->second.values.size() != static_cast<size_t>(tensor.numel())) {
-      fail("policy network: the parameter {} has {} values instead of {}", name,
-           found->second.values.size(), tensor.numel());
-    }
-    std::memcpy(tensor.data_ptr<float>(), found->second.values.data(),
-                found->second.values.size() * sizeof(float));
+  check_parameters(shape, parameters);
+  for (const auto& [name, parameter] : parameters) {
+    Tensor tensor = at::empty(parameter.shape, at::kFloat);
+    std::memcpy(tensor.data_ptr<float>(), parameter.values.data(),
+                parameter.values.size() * sizeof(float));
     tensor.set_requires_grad(true);
     // Present from the start, the unused value head's included: it decays as in the reference.
-    tensor.mutable_grad() = at::zeros(expected, at::kFloat);
+    tensor.mutable_grad() = at::zeros(parameter.shape, at::kFloat);
     impl_->parameters.emplace(name, tensor);
     impl_->names.push_back(name);
-  }
-  for (const auto& entry : parameters) {
-    if (!shapes.contains(entry.first)) {
-      fail("policy network: no such parameter as {} in a network of this shape", entry.first);
-    }
   }
 }
 
@@ -206,12 +211,14 @@ Parameters TorchNetwork::parameters() const {
 }
 
 std::vector<float> TorchNetwork::logits(std::span<const Schedule* const> schedules) const {
+  const TorchThreads threads(impl_->deterministic);
   const NoGradient guard;
   return to_vector(impl_->forward(make_batch(schedules, shape_)));
 }
 
 std::vector<float> TorchNetwork::log_probs(std::span<const Schedule* const> schedules,
                                            double temperature) const {
+  const TorchThreads threads(impl_->deterministic);
   const NoGradient guard;
   const Batch batch = make_batch(schedules, shape_);
   return to_vector(impl_->chosen(at::log_softmax(impl_->forward(batch) / temperature, -1), batch));
@@ -219,6 +226,7 @@ std::vector<float> TorchNetwork::log_probs(std::span<const Schedule* const> sche
 
 LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
                                    const LossOptions& options, double divisor) {
+  const TorchThreads threads(impl_->deterministic);
   const Batch batch = make_batch(schedules, shape_);
   const int64_t n = batch.actions.size(0), steps = batch.actions.size(1);
   const Tensor old = at::empty({n, steps}, at::kFloat),

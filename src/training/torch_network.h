@@ -29,9 +29,11 @@ struct LossTerms {
 
 class TorchNetwork {
  public:
-  // Throws Error naming the parameter that is missing, superfluous or misshapen. LibTorch uses
-  // thread_count() threads from then on.
-  TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters);
+  // Throws Error naming the parameter that is missing, superfluous or misshapen. LibTorch computes
+  // with thread_count() threads, which share sums; deterministic: with one thread, so that results
+  // do not depend on how many there are.
+  TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters,
+               bool deterministic = false);
   ~TorchNetwork();
   TorchNetwork(TorchNetwork&&) noexcept;
   TorchNetwork& operator=(TorchNetwork&&) noexcept;
@@ -51,9 +53,9 @@ class TorchNetwork {
   std::vector<float> log_probs(std::span<const Schedule* const> schedules,
                                double temperature) const;  // [N][T], of the schedules' actions
 
-  // Adds the gradient of loss / divisor of one minibatch (DESIGN, "Group-relative update"), which
-  // reads the schedules' old_log_probs and advantages. A minibatch without an effective step adds
-  // nothing.
+  // Adds the gradient of loss / divisor of one minibatch (docs/arithmetic.md, "Group-relative
+  // update"), which reads the schedules' old_log_probs and advantages. A minibatch without an
+  // effective step adds nothing.
   LossTerms accumulate(std::span<const Schedule* const> schedules, const LossOptions& options,
                        double divisor);
 

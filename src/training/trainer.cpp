@@ -1,18 +1,14 @@
 #include "training/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "base/build_info.h"
-#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/file_io.h"
-#include "base/threads.h"
+#include "base/hash.h"
+#include "base/stopwatch.h"
+#include "engine/run_info.h"
 #include "policy/axis.h"
 #include "policy/policies.h"
 #include "training/checkpoint.h"
@@ -26,21 +22,12 @@ namespace sol {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // Tells data sets apart without reading gigabytes: a hash over up to 4096 blocks spread over all.
 std::string data_identity(const BlockDataset& data) {
-  XXH64_hash_t hash = 0;
+  Hash128 hash;
   const int64_t count = std::min<int64_t>(data.size(), 4096);
-  for (int64_t i = 0; i < count; ++i) {
-    const std::span<const int32_t> block = data.block(i * data.size() / count);
-    hash = XXH3_64bits_withSeed(block.data(), block.size_bytes(), hash);
-  }
-  return fmt::format("{:016x}", hash);
+  for (int64_t i = 0; i < count; ++i) hash.add(std::as_bytes(data.block(i * data.size() / count)));
+  return hash.hexadecimal();
 }
 
 // What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
@@ -51,11 +38,14 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   settings.erase("model");
   // With a decaying learning rate the length belongs to the run: prolonged, it would be another
   // one.
-  if (config.optimiser.final_learning_rate < 0) settings["optimisation"].erase("updates");
-  return {{"config", settings},
-          {"model_fingerprint", model.fingerprint()},
-          {"precision", model.precision() == Precision::bf16 ? "bf16" : "f32"},
-          {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  if (!config.optimiser.final_learning_rate) settings["optimisation"].erase("updates");
+  Json identity{{"config", settings},
+                {"model_fingerprint", model.fingerprint()},
+                {"precision", to_string(model.precision())},
+                {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  if (model.weight_format() != WeightFormat::automatic)
+    identity["weights"] = std::string(weights_name(model));
+  return identity;
 }
 
 PolicyNetworkShape network_shape(const FrozenModel& model, const TrainingConfig& config) {
@@ -87,12 +77,17 @@ class Trainer {
         shape_(network_shape(model, config)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config)),
-        network_(shape_, first_parameters()),
+        network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out / "train.jsonl") {}
 
   TrainingOutcome run(std::stop_token stop) {
     begin();
+    if (nothing_left()) {
+      note(fmt::format("nothing is left to do: the controller is trained for {} updates already",
+                       counters_.updates));
+      return {.finished = true, .updates = counters_.updates, .last = metrics_};
+    }
     while (!finished()) {
       try {
         collect_and_update(stop);
@@ -118,7 +113,7 @@ class Trainer {
   struct Collection {
     std::vector<Schedule> schedules;
     RolloutTimes times;
-    double advantage_deviation = 0;
+    double advantage_deviation = 0;  // before whitening, mean over loader batches
     int64_t inputs = 0;
   };
 
@@ -145,12 +140,26 @@ class Trainer {
 
   bool finished() const {
     if (counters_.updates >= config_.updates) return true;
-    return options_.minutes > 0 && seconds_since(start_) >= options_.minutes * 60;
+    // However short the time, a run without any collection would be none.
+    if (collections_ == collections_before_) return false;
+    return options_.minutes > 0 && since_start_.seconds() >= options_.minutes * 60;
+  }
+
+  // Whether a finished run was resumed whose controller is there: saving it again would drop what
+  // was added to it since, such as a frontier.
+  bool nothing_left() const {
+    if (checkpointed_collections_ == 0 || !finished() ||
+        !path_exists(options_.out / "controller.json"))
+      return false;
+    const Controller saved = Controller::load(options_.out);
+    const std::string where = (options_.out / "controller.json").string();
+    const Json training = parse_json(saved.settings().training_json, where);
+    return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
   }
 
   void begin() {
-    start_ = last_checkpoint_ = Clock::now();
-    const bool have_checkpoint = fs::exists(checkpoint_path());
+    since_start_ = since_checkpoint_ = {};
+    const bool have_checkpoint = path_exists(checkpoint_path());
     if (options_.resume && have_checkpoint) {
       restore(load_checkpoint(checkpoint_path(), identity_));
       note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
@@ -164,7 +173,10 @@ class Trainer {
   }
 
   void restore(TrainingState state) {
-    network_ = TorchNetwork(shape_, state.parameters);
+    if (state.minibatches >= config_.grad_accum)
+      fail("{}: minibatches = {} must be less than optimisation.grad_accum = {}",
+           checkpoint_path().string(), state.minibatches, config_.grad_accum);
+    network_ = TorchNetwork(shape_, state.parameters, options_.deterministic);
     for (const std::string& name : network_.names()) {
       const std::vector<float>& saved = state.gradients.at(name).values;
       const std::span<float> gradient = network_.gradient(name);
@@ -175,10 +187,11 @@ class Trainer {
     optimiser_.restore(state.updates, std::move(state.moments));
     counters_ = {.minibatches = state.minibatches, .updates = state.updates};
     collections_ = state.collections;
+    collections_before_ = collections_;
     position_ = state.position;
     earlier_seconds_ = state.seconds;
-    gradient_norm_ =
-        json_get_or<double>(state.metrics, "gradient_norm", 0.0, checkpoint_path().string());
+    metrics_ = state.metrics;
+    gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
     log_.begin(collections_);
   }
@@ -190,8 +203,8 @@ class Trainer {
     state.position = position_;
     state.minibatches = counters_.minibatches;
     state.updates = counters_.updates;
-    state.seconds = earlier_seconds_ + seconds_since(start_);
-    state.metrics = to_json(metrics_);
+    state.seconds = earlier_seconds_ + since_start_.seconds();
+    state.metrics = metrics_;
     state.parameters = network_.parameters();
     for (const std::string& name : network_.names()) {
       const std::span<const float> gradient = network_.gradient(name);
@@ -203,49 +216,41 @@ class Trainer {
     controller().save(options_.out / "checkpoint" / "controller");
     checkpointed_collections_ = collections_;
     checkpointed_updates_ = counters_.updates;
-    last_checkpoint_ = Clock::now();
+    since_checkpoint_ = {};
   }
 
   bool checkpoint_due() const {
     return counters_.updates - checkpointed_updates_ >= config_.checkpoint_updates ||
-           seconds_since(last_checkpoint_) >= config_.checkpoint_minutes * 60;
+           since_checkpoint_.seconds() >= config_.checkpoint_minutes * 60;
   }
 
   Controller controller() {
     ControllerSettings settings;
     settings.horizon = config_.horizon;
-    settings.page_size = config_.sequence.page_size;
-    settings.sinks = config_.sequence.sinks;
-    settings.window = config_.sequence.window;
-    settings.kappa = config_.kappa.range;
-    settings.rho = config_.rho.range;
-    settings.eta = config_.eta.range;
+    settings.sequence = config_.sequence;
+    settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.model_fingerprint = model_.fingerprint();
-    settings.training_json =
-        Json{{"config", config_.to_json()},
-             {"updates", counters_.updates},
-             {"collections", collections_},
-             {"inputs", position_},
-             {"blocks", data_.size()},
-             {"seconds", earlier_seconds_ + seconds_since(start_)},
-             {"last_collection", to_json(metrics_)},
-             {"version", build_version()},
-             {"commit", build_commit()},
-             {"isa", std::string(to_string(current_isa()))},
-             {"cpu", cpu_description()},
-             {"threads", thread_count()},
-             {"precision", model_.precision() == Precision::bf16 ? "bf16" : "f32"}}
-            .dump();
+    const Json training{{"config", config_.to_json()},
+                        {"updates", counters_.updates},
+                        {"collections", collections_},
+                        {"inputs", position_},
+                        {"blocks", data_.size()},
+                        {"seconds", earlier_seconds_ + since_start_.seconds()},
+                        {"last_collection", to_json(metrics_)},
+                        {"run", to_json(describe_run(model_, options_.model_name, config_.seed,
+                                                     options_.command))}};
+    settings.training_json = to_text(training);
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
   }
 
   Collection collect(std::stop_token stop) {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
-    const auto policy =
-        make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed);
+    const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature,
+                                            config_.seed, options_.deterministic);
     Collection out;
-    int64_t steps = 0;
+    int64_t steps = 0, batches = 0;
+    double deviations = 0;
     while (steps < config_.target_steps) {
       if (stop.stop_requested()) throw Cancelled();
       std::vector<RolloutInput> inputs;
@@ -257,7 +262,8 @@ class Trainer {
       }
       std::vector<Schedule> schedules =
           roll_out(model_, *policy, config_, inputs, &out.times, stop);
-      out.advantage_deviation = assign_advantages(schedules, config_.schedules, config_.advantage);
+      deviations += assign_advantages(schedules, config_.schedules, config_.advantage);
+      ++batches;
       steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
       std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
       if (callbacks_.on_batch) {
@@ -265,13 +271,14 @@ class Trainer {
             {counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
       }
     }
+    out.advantage_deviation = deviations / static_cast<double>(batches);
     return out;
   }
 
   void collect_and_update(std::stop_token stop) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch time;
     Collection collected = collect(stop);
-    const Clock::time_point update_start = Clock::now();
+    const Stopwatch update_time;
     const double disagreement = assign_old_log_probs(network_, collected.schedules, config_);
     const int64_t before = counters_.updates * config_.grad_accum + counters_.minibatches;
     const UpdateSummary summary =
@@ -288,8 +295,8 @@ class Trainer {
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
-    metrics_.seconds_update = seconds_since(update_start);
-    metrics_.seconds = seconds_since(start);
+    metrics_.seconds_update = update_time.seconds();
+    metrics_.seconds = time.seconds();
     metrics_.seconds_left = seconds_left();
     if (metrics_.epoch != old_epoch) {
       note(fmt::format("all {} blocks have been read; epoch {} begins in a new order", data_.size(),
@@ -338,7 +345,7 @@ class Trainer {
   }
 
   double seconds_left() const {
-    const double elapsed = seconds_since(start_);
+    const double elapsed = since_start_.seconds();
     std::optional<double> left;
     if (minibatches_done_ > 0) {
       const int64_t remaining =
@@ -366,9 +373,10 @@ class Trainer {
   RunLog log_;
   UpdateCounters counters_;
   int64_t collections_ = 0, position_ = 0;
+  int64_t collections_before_ = 0;  // this call
   CollectionMetrics metrics_;
   double gradient_norm_ = 0;
-  Clock::time_point start_, last_checkpoint_;
+  Stopwatch since_start_, since_checkpoint_;
   double earlier_seconds_ = 0;
   int64_t minibatches_done_ = 0;  // in this call
   int64_t checkpointed_collections_ = 0, checkpointed_updates_ = 0;
@@ -385,9 +393,18 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
         "shorter context",
         config.context, config.horizon, model.max_position_embeddings);
   }
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
+    if (path_exists(options.out / name))
+      fail("{}: holds a model ({}); train into a directory of its own", options.out.string(), name);
+  const bool checkpoint = path_exists(checkpoint_path(options.out));
+  const bool controller = path_exists(options.out / "controller.json");
+  if (options.resume && controller && !checkpoint)
+    fail(
+        "{}: holds a controller, but no checkpoint to resume from ({} is missing); train it anew "
+        "with --overwrite, or start from it in another directory with --init",
+        options.out.string(), checkpoint_path(options.out).string());
   ensure_writable_directory(options.out);
-  if (!options.resume && !options.overwrite &&
-      (fs::exists(checkpoint_path(options.out)) || fs::exists(options.out / "controller.json"))) {
+  if (!options.resume && !options.overwrite && (checkpoint || controller)) {
     fail(
         "{}: holds a training run already; go on with --resume, replace it with --overwrite, or "
         "choose another directory",
@@ -399,6 +416,7 @@ TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
                                  const TrainingConfig& config, const TrainerOptions& options,
                                  const TrainingCallbacks& callbacks, std::stop_token stop) {
   require_trainable(model.config(), config, options);
+  const DirectoryLock lock(options.out);
   if (data.block_length() != config.block_length()) {
     fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed",
          data.block_length(), config.block_length());

@@ -1,5 +1,5 @@
-// Training of a controller: collect schedules, update the policy, again (DESIGN, "Group-relative
-// update").
+// Training of a controller: collect schedules, update the policy, again (docs/arithmetic.md,
+// "Group-relative update").
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,13 @@ struct TrainerOptions {
   std::filesystem::path initial{};  // a controller whose policy to start from; empty: a fresh one
   bool resume = false;              // from OUT/checkpoint; a start when there is none
   bool overwrite = false;  // an OUT that holds a run or a controller already is an error otherwise
-  double minutes = 0;      // > 0: ends after so much time of this call, whatever `updates` says
+  std::string model_name{}, command{};  // for the record: the model's directory, as typed
+  // As in ModelOptions, and LibTorch's part on one thread: then every thread count gives the same
+  // controller, bit for bit.
+  bool deterministic = false;
+  // > 0: ends after so much time of this call, but not before a collection, whatever `updates`
+  // says.
+  double minutes = 0;
 };
 
 // Progress within a collection.
@@ -44,15 +50,18 @@ struct TrainingOutcome {
 
 // What train_controller refuses before any work, for a caller that has long data to prepare first:
 // throws Error for a configuration that contradicts itself or does not fit the model's positions,
-// an unwritable output directory, and one that holds a run already (unless resumed or overwritten).
+// an unwritable output directory, one that holds a model, a run already (unless resumed or
+// overwritten), or, to be resumed, a controller without a checkpoint.
 void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
                        const TrainerOptions& options);
 
 // Trains until `config.updates` AdamW steps (those before a resumption included), the time limit or
-// a requested stop, which is obeyed within one batch. For one thread count and instruction set, an
-// uninterrupted and a resumed run give the same controller bit for bit. Throws Error for an
+// a requested stop, which is obeyed within one batch. For one instruction set and (unless
+// deterministic) one thread count, an uninterrupted and a resumed run give the same controller bit
+// for bit. Throws Error for an
 // unwritable directory, data that does not fit the configuration, a checkpoint of another run, a
-// full disk (the old checkpoint stays valid), or training and inference networks that disagree.
+// full disk or a policy that has diverged (the old checkpoint stays valid), another run in the same
+// directory, or training and inference networks that disagree.
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
                                  const TrainingConfig& config, const TrainerOptions& options,
                                  const TrainingCallbacks& callbacks = {},

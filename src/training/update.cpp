@@ -28,12 +28,18 @@ double assign_old_log_probs(const TorchNetwork& network, std::span<Schedule> sch
         s.old_log_probs[t] = all[i * steps + t];
         const double difference =
             std::abs(static_cast<double>(all[i * steps + t]) - s.inference_log_probs[t]);
-        // Negated so that a NaN counts as a disagreement.
-        if (!(difference <= network_tolerance)) {
+        if (!std::isfinite(difference)) {
+          fail(
+              "the policy's log-probability of action {} at step {} is not finite: training has "
+              "diverged; lower optimisation.learning_rate",
+              s.actions[t], t + 1);
+        }
+        if (difference > network_tolerance) {
           fail(
               "training and inference networks disagree by {} on the log-probability of action {} "
               "at step {}; "
-              "at most {} may come from rounding",
+              "at most {} may come from rounding, more where training is diverging and "
+              "optimisation.learning_rate must be lowered",
               difference, s.actions[t], t + 1, network_tolerance);
         }
         worst = std::max(worst, difference);

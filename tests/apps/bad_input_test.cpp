@@ -1,5 +1,7 @@
 // Every kind of bad input a user may meet, through the whole program: a clear message that names
 // the file, a non-zero exit, nothing half-written, no crash.
+#include <sys/stat.h>
+
 #include <cmath>
 #include <fstream>
 
@@ -106,6 +108,46 @@ TEST_F(BadInput, AConfigThatContradictsTheTensorsOrIsUnknown) {
   expect_error(run_sol({"inspect", model.string()}), {"config.json"});
 }
 
+TEST_F(BadInput, PipesAndCircularLinks) {
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    const fs::path model = copied_model();
+    fs::remove(model / name);
+    ASSERT_EQ(mkfifo((model / name).c_str(), 0600), 0);
+    expect_error(run_sol({"inspect", model.string()}), {name, "not a regular file"});
+    fs::remove(model / name);
+    fs::create_symlink(model / name, model / name);
+    expect_error(run_sol({"inspect", model.string()}), {name, "symbolic links"});
+  }
+}
+
+TEST_F(BadInput, AKeyTwiceInAConfiguration) {
+  const fs::path model = copied_model();
+  std::string text = read_file(model / "config.json");
+  text.insert(text.find('{') + 1, "\"hidden_size\": 64,");
+  std::ofstream(model / "config.json") << text;
+  expect_error(run_sol({"inspect", model.string()}), {"config.json", "hidden_size", "twice"});
+}
+
+TEST_F(BadInput, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
+  const std::string ids = file("ids.json", "[1,2,3]").string();
+  const auto logits = [&](const fs::path& out) {
+    return run_sol({"logits", "-m", golden("tiny_tied_f32").string(), "--ids", ids, "--prefill",
+                    "2", "--out", out.string()});
+  };
+  expect_error(logits(ids), {"ids.json", "input"});
+  fs::create_symlink(ids, dir.path() / "link");
+  expect_error(logits(dir.path() / "link"), {"link", "input"});
+  EXPECT_EQ(read_file(ids), "[1,2,3]");
+  expect_error(logits(dir.path()), {"is a directory"});
+  expect_error(logits(dir.path() / "none" / "out"), {"none", "No such file"});
+  const fs::path text = file("text.txt", std::string(20000, 'a') + "\n");
+  for (const fs::path& out : {dir.path(), dir.path() / "none" / "out"})
+    expect_error(run_sol({"eval", "--data", text.string(), "--schedule-out", out.string()}),
+                 {out.filename() == "out" ? "No such file" : "is a directory"});
+  EXPECT_FALSE(fs::exists(dir.path() / "none"));
+  EXPECT_EQ(logits("/dev/stdout").out.find("{\"positions\":["), 0u);  // here a pipe
+}
+
 TEST_F(BadInput, NotANumberInTheWeights) {
   const fs::path model = copied_model();
   std::string bytes = read_file(model / "model.safetensors");
@@ -171,12 +213,13 @@ TEST_F(BadInput, Controllers) {
   for (const char* option : {"--keep", "--prune", "--budget"}) {
     expect_error(generate({option, "1.5"}), {option});
     expect_error(generate({option, "-0.1"}), {option});
-    expect_error(generate({option, "nan"}), {"nan"});
+    expect_error(generate({option, "nan"}), {option, "nan"});
   }
   expect_error(generate({"--bits", "17"}), {"--bits"});
-  expect_error(generate({"--budget", "0.95"}), {"0.95", "0.8"});  // beyond its frontier
+  expect_error(generate({"--budget", "0.95"}),
+               {"0.95", "0.8", "--keep, --prune"});  // beyond its frontier
 
-  good.settings().frontier.clear();
+  good.set_frontier({});
   good.save(controller);
   expect_error(generate({"--budget", "0.6"}), {"frontier"});
 
@@ -186,10 +229,10 @@ TEST_F(BadInput, Controllers) {
   expect_error(generate({}), {"controller.json", "99"});
 
   good.save(controller);
-  const std::string weights = read_file(controller / "controller.safetensors");
-  std::ofstream(controller / "controller.safetensors", std::ios::binary)
-      << weights.substr(0, weights.size() / 2);
-  expect_error(generate({}), {"controller.safetensors"});
+  const std::string name = read_json(controller / "controller.json")["weights"];
+  const std::string weights = read_file(controller / name);
+  std::ofstream(controller / name, std::ios::binary) << weights.substr(0, weights.size() / 2);
+  expect_error(generate({}), {name});
 }
 
 TEST_F(BadInput, LevelsAndBudgetsOfASweep) {
@@ -207,6 +250,10 @@ TEST_F(BadInput, LevelsAndBudgetsOfASweep) {
   expect_error(sweep({"--rho-levels", "0.6,1", "--rho", "0.5,1.5"}), {"1.5"});
   expect_error(sweep({"--rho-levels", "0.6,1", "--rho", "0.5:x:0.1"}), {"'x' is not a number"});
   expect_error(sweep({"--rho-levels", "0.6,1", "--baselines", "psychic"}), {"psychic"});
+  expect_error(sweep({"--rho-levels", "0.6,1", "--baselines", "fixed,fixed"}), {"fixed", "twice"});
+  expect_error(sweep({"--rho-levels", "0.6,1", "--rho", "0.7,0.7"}), {"0.7", "twice"});
+  expect_error(sweep({"--rho-levels", "0.6,1", "--kappa", "0.5"}), {"keep", "only the level 1"});
+  expect_error(run_sol({"eval", "--data", text.string(), "--rho-levels", "0.6,1"}), {"-p"});
   EXPECT_FALSE(fs::exists(dir.path() / "out" / "report.html"));
 }
 

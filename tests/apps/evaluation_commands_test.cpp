@@ -60,13 +60,14 @@ TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
   EXPECT_GT(json["perplexity"].get<double>(), 1.0);
   EXPECT_LT(json["perplexity"].get<double>(), 1000.0);
   EXPECT_EQ(json["run"]["model_fingerprint"], default_fingerprint());
+  EXPECT_EQ(json["run"]["weights"], json["run"]["precision"]);
 
   const RunResult fixed =
       run("eval", harsh + std::vector<std::string>{"-p", "fixed", "--keep", "0.5", "--prune", "0.6",
                                                    "--bits", "8", "--blocks", "3"});
   ASSERT_EQ(fixed.code, 0) << testing::PrintToString(fixed);
   for (const char* word :
-       {"policy      fixed", "perplexity", "requested   keep 0.5000", "realised", "attended"})
+       {"policy      fixed", "perplexity", "requested   keep 0.500", "realised", "attended"})
     EXPECT_NE(fixed.out.find(word), std::string::npos) << word << " in " << fixed.out;
 }
 
@@ -154,6 +155,19 @@ TEST_F(EvaluationCommands, ProbeShowsLevelsAndAnOracle) {
               budget["best_single_schedule_perplexity"].get<double>());
 }
 
+TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
+  expect_error(run("eval", {"--keep", "0.5"}), {"dense", "--keep"});
+  expect_error(run("eval", {"-p", "dense", "--bits", "8"}), {"dense", "--bits"});
+  expect_error(run("eval", {"-p", "k050-s100-q16", "--prune", "0.5"}), {"k050-s100-q16"});
+  expect_error(run("eval", {"-c", controller(), "-p", "dense", "--budget", "0.6"}), {"dense"});
+  for (const std::vector<std::string>& flag :
+       {std::vector<std::string>{"--keep", "0.5"}, {"--blocks", "2"}, {"--horizon", "8"}}) {
+    const std::string file = (dir.path() / "schedule.json").string();
+    expect_error(run("eval", flag + std::vector<std::string>{"--replay", file}),
+                 {"--replay", flag[0]});
+  }
+}
+
 TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("eval", {"--blocks", "100000"}), {"--blocks 100000", "only"});
   expect_error(run_sol({"eval", "--data", text.string(), "--context", "4000"}), {"4016", "2048"});
@@ -161,11 +175,14 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("eval", {"-p", "learned"}), {"-c"});
   expect_error(run("eval", {"-p", "psychic"}), {"psychic", "random-matched"});
   expect_error(run("eval", {"--keep", "1.5"}), {"--keep"});
-  expect_error(run("eval", {"--rho-levels", "0.5,x"}), {"--rho-levels", "'x'"});
+  expect_error(run("eval", {"-p", "fixed", "--rho-levels", "0.5,x"}), {"--rho-levels", "'x'"});
   expect_error(run("eval", {"--replay", text.string()}), {"text.txt"});
   expect_error(run("probe", {"--bits", "1"}), {"--bits", "1"});
   expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "--rho-levels", "0.5,1"}),
                {"--store-frontier", "-c"});
+  const std::string none = (dir.path() / "none").string();
+  expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "-c", none}), {"none"});
+  EXPECT_FALSE(fs::exists(none));
   const fs::path other = dir.path() / "other";
   made_controller("00000000000000000000000000000000").save(other);
   expect_error(run("sweep", {"-o", out.string(), "-c", other.string()}),

@@ -120,7 +120,7 @@ TEST(GenerateCommand, BadRequestsAreNamed) {
   fails({"--top-p", "1.5"}, {"top-p"});
   fails({"--top-k", "-3"}, {"top-k"});
   fails({"-n", "-7"}, {"max-tokens"});
-  fails({"--stop", ""}, {"stop string"});
+  fails({"--stop", ""}, {"--stop"});
   fails({"--fixed", "k050-s070"}, {"k050-s070"});
   fails({"--fixed", "k000-s070-q8"}, {"k000-s070-q8"});
   fails({"--fixed", "k050-s070-q1"}, {"q1"});

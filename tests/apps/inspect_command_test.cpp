@@ -1,3 +1,6 @@
+#include <fstream>
+
+#include "base/file_io.h"
 #include "base/json.h"
 #include "run_program.h"
 
@@ -30,6 +33,26 @@ TEST(InspectCommand, PrintsJson) {
   EXPECT_EQ(json["tokenizer"], nullptr);
   EXPECT_EQ(json["tensors"].size(), 29u);
   EXPECT_EQ(json["files"], Json::array({"model.safetensors"}));
+}
+
+TEST(InspectCommand, NamesWhatKeepsAModelFromRunning) {
+  const test::TemporaryDirectory dir;
+  // Neither a path nor a name need be UTF-8.
+  const std::filesystem::path model = dir.path() / "model\xff";
+  std::filesystem::copy(golden("tiny_tied_f32"), model);
+  const auto problems = [&] {
+    const RunResult result = run_sol({"inspect", "--json", model.string()});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return parse_json(result.out, "output").at("problems");
+  };
+  EXPECT_EQ(problems().size(), 1u) << problems();  // no tokenizer
+  std::filesystem::copy(test::source_dir() / "models/default/tokenizer.json", model);
+  EXPECT_NE(problems()[0].get<std::string>().find("the model only 320"), std::string::npos);
+  std::string bytes = read_file(model / "model.safetensors");
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\xff");
+  std::ofstream(model / "model.safetensors", std::ios::binary) << bytes;
+  EXPECT_NE(problems()[0].get<std::string>().find("cannot run: tensor model."), std::string::npos);
+  EXPECT_NE(run_sol({"inspect", model.string()}).out.find("not a number"), std::string::npos);
 }
 
 TEST(InspectCommand, TheEmbeddedModelIsTheDefault) {

@@ -38,9 +38,9 @@ inline Controller made_controller(const std::string& fingerprint) {
   }
   ControllerSettings settings;
   settings.horizon = 8;
-  settings.kappa = {0.1, 1.0};
-  settings.rho = {0.5, 1.0};
-  settings.eta = {0.3125, 1.0};
+  settings.ranges.kappa = {0.1, 1.0};
+  settings.ranges.rho = {0.5, 1.0};
+  settings.ranges.eta = {0.3125, 1.0};
   settings.frontier = {{0.5, {0.4f, 0.6f, 0.5f}, 90.0}, {0.8, {0.7f, 0.8f, 0.9f}, 80.0}};
   settings.model_fingerprint = fingerprint;
   return Controller(std::move(space), std::move(settings),

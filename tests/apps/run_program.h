@@ -23,7 +23,8 @@ struct RunOptions {
   long file_size_limit = -1;                  // bytes a file may have: a disk that fills; -1: none
   std::vector<std::string> environment = {};  // "NAME=value"
   bool close_output = false;                  // nobody reads standard output
-  std::string interrupt_when = {};            // send SIGINT once this stands in what it has written
+  std::string interrupt_when = {};  // send a signal once this stands in what it has written
+  int interrupt_signal = SIGINT;
 };
 
 struct RunResult {
@@ -91,7 +92,7 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
       if (got > 0) {
         texts[i]->append(buffer.data(), static_cast<size_t>(got));
         if (!interrupted && texts[i]->find(options.interrupt_when) != std::string::npos) {
-          kill(child, SIGINT);
+          kill(child, options.interrupt_signal);
           interrupted = true;
         }
       } else {
@@ -116,6 +117,7 @@ inline RunResult run_sol(const std::vector<std::string>& arguments,
 // nothing on standard output, no crash.
 inline void expect_error(const RunResult& result, const std::vector<std::string>& words) {
   EXPECT_TRUE(result.code == 1 || result.code == 2) << testing::PrintToString(result);
+  EXPECT_EQ(result.out, "");
   EXPECT_FALSE(result.err.empty());
   for (const std::string& word : words)
     EXPECT_NE(result.err.find(word), std::string::npos) << "no \"" << word << "\" in:\n"

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "base/file_io.h"
+#include "base/json.h"
 #include "made_controller.h"
 
 namespace sol::test {
@@ -22,6 +23,10 @@ class TrainCommand : public testing::Test {
   fs::path write(const std::string& name, const std::string& content) {
     std::ofstream(dir.path() / name) << content;
     return dir.path() / name;
+  }
+
+  std::string weights() const {
+    return read_file(out / read_json(out / "controller.json")["weights"].get<std::string>());
   }
 
   // A run that takes a second or two; `more` may override what it sets.
@@ -46,7 +51,7 @@ class TrainCommand : public testing::Test {
   void expect_no_leftovers() {
     if (!fs::exists(out)) return;
     for (const auto& entry : fs::recursive_directory_iterator(out))
-      EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+      EXPECT_EQ(entry.path().string().find("tmp-"), std::string::npos) << entry.path();
   }
 
   TemporaryDirectory dir;
@@ -70,12 +75,12 @@ TEST_F(TrainCommand, MakesAControllerThatGenerates) {
 
 TEST_F(TrainCommand, AResumedRunEqualsAnUninterruptedOne) {
   ASSERT_EQ(train({}, {}, "4").code, 0);
-  const std::string whole = read_file(out / "controller.safetensors");
+  const std::string whole = weights();
   out = dir.path() / "resumed";
   ASSERT_EQ(train({}, {}, "2").code, 0);
   const RunResult second = train({"--resume"}, {}, "4");
   ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
-  EXPECT_EQ(read_file(out / "controller.safetensors"), whole);
+  EXPECT_EQ(weights(), whole);
 }
 
 TEST_F(TrainCommand, AnInterruptLeavesACheckpointToGoOnFrom) {
@@ -98,6 +103,8 @@ TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
 }
 
 TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
+  expect_error(train({"--minutes", "nan"}), {"--minutes", "more than 0"});
+  expect_error(train({"--cache", ""}), {"--cache", "must not be empty"});
   expect_error(train({"--set", "actions.prune=[s60, s60]"}), {"s60"});
   expect_error(train({"--set", "budgets.keep=[0.5, 1.5]"}), {"1.5"});
   expect_error(train({"--set", "rollout.horizonn=4"}), {"horizonn"});

@@ -53,6 +53,78 @@ TEST(Usage, WrongUsageEndsWithTwo) {
   }
 }
 
+// An unset variable of a shell script must not pass for an option that was not given.
+TEST(Usage, EmptyValuesAreErrorsThatNameTheOption) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"generate", "--fixed", "", "hi"},
+           {"generate", "--fixed=", "hi"},
+           {"generate", "--controller", "", "hi"},
+           {"generate", "--model", "", "hi"},
+           {"generate", "--stop", "", "hi"},
+           {"eval", "--data", "x", "--policy", ""},
+           {"eval", "--data", "x", "--schedule-out", ""},
+           {"eval", "--data", "x", "--cache", ""},
+           {"sweep", "--data", "x", "-o", "x", "--rho", ""},
+           {"sweep", "--data", "x", "--out", ""},
+           {"logits", "--ids", "x", "--prefill", "1", "--out", ""},
+       }) {
+    const RunResult result = run_sol(arguments);
+    EXPECT_EQ(result.code, 2) << testing::PrintToString(result);
+    for (const std::string& argument : arguments)
+      if (argument.starts_with("--") && argument.ends_with("="))
+        expect_error(result, {argument.substr(0, argument.size() - 1)});
+    expect_error(result, {"must not be empty"});
+  }
+  EXPECT_EQ(run_sol({"generate", "-n", "1", ""}).code, 0);  // the model begins by itself
+}
+
+TEST(Usage, NumbersOutOfRangeSayTheRange) {
+  const auto fails = [](const std::vector<std::string>& arguments,
+                        const std::vector<std::string>& words) {
+    const RunResult result = run_sol(arguments);
+    EXPECT_EQ(result.code, 2) << testing::PrintToString(result);
+    expect_error(result, words);
+    EXPECT_LT(result.err.size(), 200u) << result.err;
+  };
+  fails({"generate", "--seed", "-1", "hi"}, {"--seed", "from 0 to 18446744073709551615", "-1"});
+  fails({"generate", "--seed", "18446744073709551616", "hi"}, {"--seed"});
+  fails({"generate", "-n", "x", "hi"}, {"--max-tokens", "from -1 to 2147483647", "\"x\""});
+  fails({"generate", "-n", "4294967297", "hi"}, {"--max-tokens"});
+  fails({"generate", "--top-k", "1.5", "hi"}, {"--top-k", "from 0 to 2147483647"});
+  fails({"generate", "-c", "x", "--keep", "nan", "hi"}, {"--keep", "from 0 to 1"});
+  fails({"eval", "--data", "x", "--blocks", "1e12"}, {"--blocks", "from 1 to"});
+  fails({"generate", "--no-sinks", "--sinks", "8", "hi"}, {"--sinks"});
+  expect_error(run_sol({"generate", "--horizon", "2147483647", "hi"}), {"--horizon", "2048"});
+}
+
+TEST(Usage, AnOptionThatMayBeRepeatedTakesOneValue) {
+  const RunResult result = run_sol({"generate", "-n", "1", "--stop", "foo", "The house"});
+  EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("prompt     3 tokens"), std::string::npos) << result.err;
+}
+
+// Whatever is opened next must not become what the program reads from and writes to.
+TEST(Usage, ClosedStandardDescriptorsAreNotReused) {
+  const TemporaryDirectory dir;
+  const auto shell = [&](const std::string& redirection) {
+    return run_program("/bin/sh",
+                       {"-c", "exec '" SOL_BINARY "' generate -n 2 Once " + redirection});
+  };
+  EXPECT_EQ(shell("<&-").code, 0);
+  EXPECT_EQ(shell("2>&-").code, 0);
+  EXPECT_EQ(shell("<&- 2>&-").code, 0);
+  expect_error(shell(">&-"), {"standard output", "Bad file descriptor"});
+  EXPECT_EQ(shell("<&- >&- 2>&-").code, 1);
+}
+
+TEST(Usage, SignalsShowInTheExitStatus) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const RunResult result = run_sol({"generate", "-n", "100000", "--ignore-end", "Once"},
+                                     {.interrupt_when = " ", .interrupt_signal = number});
+    EXPECT_EQ(result.code, 128 + number) << testing::PrintToString(result);
+  }
+}
+
 TEST(Usage, AnUnknownInstructionSetIsAnError) {
   expect_error(run_sol({"generate", "x"}, {.environment = {"SOL_ISA=sse9"}}), {"sol: ", "sse9"});
 }

@@ -25,9 +25,9 @@ TEST(Action, ParsesNames) {
 
 TEST(Action, NamesAndActionsMapOneToOne) {
   Random random({.seed = 3});
+  const auto draw = [&] { return static_cast<float>(1 + random.below(1 << 24)) * 0x1p-24f; };
   for (int i = 0; i < 2000; ++i) {
-    const Action action{1.0f - random.uniform(), 1.0f - random.uniform(),
-                        2 + static_cast<int>(random.below(15))};
+    const Action action{draw(), draw(), 2 + static_cast<int>(random.below(15))};
     ASSERT_EQ(parse_action(to_string(action)), action) << to_string(action);
   }
   for (int percent = 1; percent <= 100; ++percent) {

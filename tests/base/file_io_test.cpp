@@ -1,12 +1,15 @@
 #include "base/file_io.h"
 
-#include <sys/resource.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "base/mapped_file.h"
+#include "file_size_limit.h"
 #include "sol/error.h"
 #include "support.h"
 #include "throws.h"
@@ -15,6 +18,7 @@ namespace sol {
 namespace {
 
 namespace fs = std::filesystem;
+using test::FileSizeLimit;
 using test::TemporaryDirectory;
 using test::throws;
 
@@ -23,26 +27,6 @@ int files_in(const fs::path& dir) {
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir)) ++count;
   return count;
 }
-
-// A write beyond `bytes` fails with EFBIG while this lives, as a full disk fails with ENOSPC.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &old_);
-    rlimit limit = old_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*handler_)(int);
-};
 
 TEST(FileIo, ReadsWhatWasWritten) {
   const TemporaryDirectory dir;
@@ -62,8 +46,108 @@ TEST(FileIo, AMissingFileIsNamed) {
 TEST(FileIo, ADirectoryIsNotAFile) {
   const TemporaryDirectory dir;
   EXPECT_THAT([&] { read_file(dir.path()); }, throws({"is a directory"}));
-  EXPECT_THAT([&] { MappedFile file(dir.path()); }, throws({"not a regular file"}));
+  EXPECT_THAT([&] { MappedFile file(dir.path()); }, throws({"is a directory"}));
   EXPECT_THAT([&] { AtomicFile file(dir.path()); }, throws({"is a directory"}));
+}
+
+TEST(FileIo, APipeIsNotWaitedFor) {
+  const TemporaryDirectory dir;
+  const fs::path pipe = dir.path() / "pipe", link = dir.path() / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink(pipe, link);
+  for (const fs::path& path : {pipe, link}) {
+    EXPECT_THAT([&] { read_file(path); }, throws({path.string(), "not a regular file"}));
+    EXPECT_THAT([&] { MappedFile file(path); }, throws({path.string(), "not a regular file"}));
+  }
+}
+
+TEST(FileIo, AFileBeyondTheLimitIsNotRead) {
+  const TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "f", std::string(100, 'x'));
+  EXPECT_EQ(read_file(dir.path() / "f", 100).size(), 100u);
+  EXPECT_THAT([&] { read_file(dir.path() / "f", 99); }, throws({"f", "more than 99 bytes"}));
+}
+
+TEST(FileIo, EmptyNamesAndCircularLinksAreErrors) {
+  const TemporaryDirectory dir;
+  fs::create_symlink(dir.path() / "b", dir.path() / "a");
+  fs::create_symlink(dir.path() / "a", dir.path() / "b");
+  const std::string circle = (dir.path() / "a").string();
+  EXPECT_THAT([&] { path_exists(circle); }, throws({circle, "symbolic links"}));
+  EXPECT_THAT([&] { read_file(circle); }, throws({circle, "symbolic links"}));
+  EXPECT_THAT([&] { AtomicFile file(circle); }, throws({circle, "symbolic links"}));
+  EXPECT_THAT([] { read_file(""); }, throws({"is empty"}));
+  EXPECT_THAT([] { AtomicFile file(""); }, throws({"is empty"}));
+  EXPECT_THAT([] { ensure_writable_directory(""); }, throws({"is empty"}));
+  EXPECT_FALSE(path_exists(dir.path() / "none"));
+}
+
+TEST(AtomicFile, ALinkStaysAndItsFileIsReplaced) {
+  const TemporaryDirectory dir, other;
+  const fs::path link = dir.path() / "link", target = other.path() / "target";
+  write_file_atomically(target, "old");
+  fs::create_symlink(target, link);
+  write_file_atomically(link, "new");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(read_file(target), "new");
+  EXPECT_EQ(files_in(other.path()), 1);
+  fs::remove(target);
+  EXPECT_THAT([&] { AtomicFile file(link); }, throws({"link", "does not exist"}));
+}
+
+TEST(AtomicFile, APipeIsWrittenToDirectly) {
+  const TemporaryDirectory dir;
+  const fs::path pipe = dir.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ensure_writable_file(pipe);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  write_file_atomically(pipe, "text");
+  char got[8];
+  EXPECT_EQ(read(reader, got, sizeof(got)), 4);
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(files_in(dir.path()), 1);
+}
+
+TEST(AtomicFile, WhatDeadProcessesLeftIsRemoved) {
+  const TemporaryDirectory dir;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    AtomicFile file(dir.path() / "other");
+    file.write("x");
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  ASSERT_EQ(files_in(dir.path()), 1);
+  write_file_atomically(dir.path() / "mine.sol-tmp-1-x", "not one of them");
+  AtomicFile open_file(dir.path() / "open");
+  EXPECT_EQ(files_in(dir.path()), 2);
+  write_file_atomically(dir.path() / "f", "content");
+  open_file.commit();
+  EXPECT_EQ(files_in(dir.path()), 3);
+}
+
+TEST(DirectoryLock, IsHeldOnceAndLetGo) {
+  const TemporaryDirectory dir;
+  {
+    const DirectoryLock lock(dir.path());
+    EXPECT_THAT([&] { DirectoryLock second(dir.path()); }, throws({dir.path(), "another process"}));
+  }
+  const DirectoryLock again(dir.path());
+  EXPECT_EQ(files_in(dir.path()), 0);
+  EXPECT_THAT([&] { DirectoryLock none(dir.path() / "none"); }, throws({"none"}));
+}
+
+TEST(EnsureWritableFile, MakesNoDirectoryAndLeavesNothing) {
+  const TemporaryDirectory dir;
+  ensure_writable_file(dir.path() / "f");
+  EXPECT_EQ(files_in(dir.path()), 0);
+  EXPECT_THAT([&] { ensure_writable_file(dir.path() / "none" / "f"); },
+              throws({"none", "No such file or directory"}));
+  EXPECT_FALSE(fs::exists(dir.path() / "none"));
+  EXPECT_THAT([&] { ensure_writable_file(dir.path()); }, throws({"is a directory"}));
 }
 
 TEST(AtomicFile, NothingAppearsBeforeCommit) {
@@ -82,8 +166,23 @@ TEST(AtomicFile, NothingAppearsBeforeCommit) {
   file.commit();
   EXPECT_EQ(read_file(path), "new");
   EXPECT_EQ(files_in(dir.path()), 1);
-  EXPECT_THAT([&] { file.write("more"); }, throws({"after commit"}));
+  EXPECT_THAT([&] { file.write("more"); }, throws({"after it was flushed"}));
   EXPECT_THAT([&] { file.commit(); }, throws({"twice"}));
+}
+
+TEST(AtomicFile, FlushingTellsOfAFullDiskBeforeAnythingIsReplaced) {
+  const TemporaryDirectory dir;
+  write_file_atomically(dir.path() / "small", "old");
+  AtomicFile small(dir.path() / "small"), large(dir.path() / "large");
+  const FileSizeLimit limit(10);
+  small.write("new");
+  large.write("more than ten bytes");  // stays in the buffer
+  small.flush();
+  EXPECT_THAT([&] { small.write("more"); }, throws({"after it was flushed"}));
+  EXPECT_THAT([&] { large.flush(); }, throws({"large", "cannot write"}));
+  EXPECT_EQ(read_file(dir.path() / "small"), "old");
+  small.commit();
+  EXPECT_EQ(read_file(dir.path() / "small"), "new");
 }
 
 TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {

@@ -58,6 +58,35 @@ TEST(Json, MalformedTextIsNamedWithItsPlace) {
   EXPECT_THAT([] { parse_json(std::string(1000000, '['), "deep"); }, throws({"deep"}));
 }
 
+TEST(Json, OneKeyTwiceIsAnError) {
+  EXPECT_THAT([] { parse_json(R"({"a": [{"b": 1, "b": 2}]})", "x.json"); },
+              throws({"x.json", "\"b\"", "twice"}));
+  EXPECT_EQ(parse_json(R"({"a": {"b": 1}, "b": {"b": 2}, "c": [{"b": 3}, {"b": 4}]})", "d").size(),
+            3u);
+}
+
+TEST(Json, ErrorsAreForPeople) {
+  const auto message = [](const char* text) {
+    try {
+      parse_json(text, "line 7 of x");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message("{\"a\": }").find("line 7 of x: not valid JSON: column 7: "), 0u)
+      << message("{\"a\": }");
+  EXPECT_EQ(message("[1e999]").find("json.exception"), std::string::npos);
+}
+
+TEST(Json, ATextThatIsNotUtf8IsWritten) {
+  EXPECT_EQ(to_text(Json{{"name", "a\xff"}}), "{\"name\":\"a\ufffd\"}");
+}
+
+TEST(Error, ShowsControlCharacters) {
+  EXPECT_STREQ(Error(std::string("a\0b\x1b[2J\nκ", 10)).what(), "a\\x00b\\x1b[2J\nκ");
+}
+
 TEST(Json, ReadsFiles) {
   const test::TemporaryDirectory dir;
   write_file_atomically(dir.path() / "x.json", "{\"a\": 1}");

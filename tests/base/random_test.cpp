@@ -61,11 +61,11 @@ TEST(Random, UniformLiesInRangeWithTheRightMoments) {
   double sum = 0, squares = 0;
   constexpr int n = 100000;
   for (int i = 0; i < n; ++i) {
-    const float u = random.uniform();
-    ASSERT_GE(u, 0.0f);
-    ASSERT_LT(u, 1.0f);
+    const double u = random.uniform_double();
+    ASSERT_GE(u, 0.0);
+    ASSERT_LT(u, 1.0);
     sum += u;
-    squares += static_cast<double>(u) * u;
+    squares += u * u;
   }
   EXPECT_NEAR(sum / n, 0.5, 0.005);
   EXPECT_NEAR(squares / n, 1.0 / 3.0, 0.005);

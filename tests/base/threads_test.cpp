@@ -1,7 +1,10 @@
 #include "base/threads.h"
 
+#include <omp.h>
+
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "support.h"
@@ -63,6 +66,19 @@ TEST(Split, CoversEverythingEvenly) {
         EXPECT_EQ(position, n);
         EXPECT_LE(largest - smallest, 2 * grain - 1);
       }
+}
+
+TEST_F(ThreadsTest, TheNumberHoldsOnEveryThread) {
+  set_thread_count(3);
+  int seen = 0, used = 0;
+  std::thread([&] {
+    seen = thread_count();
+    std::atomic<int> most{0};
+    parallel_for(64, [&](int64_t) { most = omp_get_num_threads(); });
+    used = most;
+  }).join();
+  EXPECT_EQ(seen, 3);
+  EXPECT_EQ(used, 3);
 }
 
 }  // namespace

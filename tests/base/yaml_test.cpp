@@ -60,6 +60,40 @@ TEST(Yaml, UnknownKeysAreRejected) {
               throws({"c.yaml", "line 2", "unknown key typo", "known, other"}));
 }
 
+TEST(Yaml, KeysThatWereLookedForAreKnown) {
+  YamlMap map = parse("typo: 2\n");
+  EXPECT_FALSE(map.has("optional"));
+  EXPECT_THAT([&] { map.reject_unknown(); }, throws({"typo", "known here: optional"}));
+}
+
+TEST(Yaml, PlacesAreThoseInTheFile) {
+  const YamlMap map = parse("a: 1\n\nsub:\n  x: 2\n  empty:\n");
+  EXPECT_EQ(map.place("a"), "c.yaml, line 1");
+  EXPECT_EQ(map.place("sub"), "c.yaml, line 3");
+  EXPECT_EQ(map.place("sub.x"), "c.yaml, line 4");
+  EXPECT_EQ(map.place("sub.empty"), "c.yaml, line 5");
+  EXPECT_EQ(map.place("sub.none"), "c.yaml, line 3");
+  EXPECT_EQ(map.place("none.x"), "c.yaml, line 1");
+}
+
+TEST(Yaml, OverridesKeepTheLinesOfEverythingElse) {
+  YamlMap map = parse("a: 1\n\n\nsub:\n  x: 2\n  y: z\n");
+  map.override_value("sub.x", "[3, 4]");
+  map.override_value("new.w", "true");
+  map.override_value("a", "{b: c}");
+  YamlMap sub = map.map("sub"), made = map.map("new"), replaced = map.map("a");
+  EXPECT_EQ(sub.get<std::vector<double>>("x"), (std::vector<double>{3, 4}));
+  EXPECT_TRUE(made.get<bool>("w"));
+  EXPECT_THAT([&] { sub.get<int>("x"); }, throws({"c.yaml, override sub.x: sub.x must be"}));
+  EXPECT_THAT([&] { sub.get<int>("y"); }, throws({"c.yaml, line 6: sub.y must be"}));
+  EXPECT_THAT([&] { made.get<int>("w"); }, throws({"override new.w"}));
+  EXPECT_THAT([&] { made.get<int>("v"); }, throws({"override new", "new.v is missing"}));
+  EXPECT_THAT([&] { replaced.get<int>("b"); }, throws({"override a:", "a.b must be"}));
+  EXPECT_THAT([&] { map.override_value("sub.y.deep", "1"); }, throws({"y is not a section"}));
+  EXPECT_THAT([&] { map.override_value("sub..y", "1"); }, throws({"section.key=value"}));
+  EXPECT_THAT([&] { map.override_value("a", "[1"); }, throws({"not a YAML value"}));
+}
+
 TEST(Yaml, OptionalMaps) {
   YamlMap map = parse("sub: {x: 1}\n");
   auto sub = map.optional_map("sub");

@@ -244,6 +244,40 @@ TEST(Sequence, DroppedChannelsAndPagesAreFewerBytes) {
   EXPECT_LT(sparse.bytes, dense.bytes);
 }
 
+// Outside the paper: half of the down projection's 128 inputs as well, alone as in a batch.
+TEST(Sequence, PruneDownDropsInputsOfTheDownProjection) {
+  ModelOptions options{.precision = Precision::f32, .deterministic = true};
+  const auto plain = load_model(golden_dir() / "tiny_untied_f32", options);
+  options.prune_down = true;
+  const auto model = load_model(golden_dir() / "tiny_untied_f32", options);
+  auto sequence = model->create({});
+  extend(*model, *sequence, tokens(40, 8));
+  const auto forks = model->fork(*sequence, 4);
+  const Action half{1.0f, 0.5f, 16};
+  StepCost dense, pruned;
+  const auto dense_logits = decode(*model, *forks[0], 3, {}, &dense);
+  const auto pruned_logits = decode(*model, *forks[1], 3, half, &pruned);
+  EXPECT_EQ(dense.bytes - pruned.bytes, 3u * (32 * 2 * 128 + 64 * 64) * 4);
+  EXPECT_NE(dense_logits, pruned_logits);
+
+  auto same = plain->create({});
+  extend(*plain, *same, tokens(40, 8));
+  const auto plain_logits = decode(*plain, *same, 3, {});
+  EXPECT_LT(max_difference(plain_logits.data(), dense_logits.data(), dense_logits.size()), 1e-4);
+
+  std::vector<std::vector<float>> logits(2, std::vector<float>(320));
+  std::vector<DecodeItem> items(2);
+  for (size_t i = 0; i < 2; ++i) {
+    items[i].sequence = forks[2 + i].get();
+    items[i].token = 3;
+    items[i].action = half;
+    items[i].out.logits = logits[i].data();
+  }
+  model->decode(items);
+  EXPECT_EQ(logits[0], pruned_logits);
+  EXPECT_EQ(logits[1], pruned_logits);
+}
+
 TEST(Sequence, LogProbAndEntropyAgreeWithTheLogits) {
   auto model = tiny();
   auto sequence = model->create({});
@@ -292,6 +326,8 @@ TEST(Sequence, BadRequestsAreErrorsThatChangeNothing) {
                 decode(*model, *sequence, 1, {1.0f, 1.5f, 16});
               }),
               testing::HasSubstr("out of range"));
+  EXPECT_THAT(error_of([&] { decode(*other, *sequence, 1); }), testing::HasSubstr("another model"));
+  EXPECT_THAT(error_of([&] { other->fork(*sequence, 1); }), testing::HasSubstr("another model"));
   EXPECT_THAT(error_of([&] { model->truncate(*sequence, 11); }),
               testing::HasSubstr("outside 0..10"));
   EXPECT_THAT(error_of([&] { model->create({.page_size = 0}); }),

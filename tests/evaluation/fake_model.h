@@ -125,6 +125,15 @@ inline ProtocolOptions small_protocol() {
   return options;
 }
 
+// Every arm on some blocks, with an evaluator of its own.
+inline std::vector<std::vector<BlockResult>> evaluate_arms(
+    FrozenModel& model, const BlockDataset& blocks, std::span<const int64_t> indices,
+    std::span<const Arm> arms, const ProtocolOptions& options, bool keep_actions = false,
+    const BlockProgress& progress = {}, std::stop_token stop = {}) {
+  BlockEvaluator evaluator(model, blocks, {indices.begin(), indices.end()}, options);
+  return evaluator.run(arms, keep_actions, progress, stop);
+}
+
 inline std::vector<int64_t> first_blocks(int64_t n) {
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < n; ++i) indices.push_back(i);

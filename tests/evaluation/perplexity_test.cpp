@@ -11,6 +11,7 @@
 namespace sol {
 namespace {
 
+using test::evaluate_arms;
 using test::fake_blocks;
 using test::FakeModel;
 using test::first_blocks;

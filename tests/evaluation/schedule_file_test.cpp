@@ -14,6 +14,7 @@
 namespace sol {
 namespace {
 
+using test::evaluate_arms;
 using test::fake_blocks;
 using test::FakeModel;
 using test::first_blocks;
@@ -92,7 +93,7 @@ TEST_F(ScheduleFile, RefusesOtherModelsTextsAndBlocks) {
 TEST_F(ScheduleFile, NamesWhatIsMalformed) {
   EXPECT_EQ(error_for("policy", "fixed"), "");  // unchanged
   EXPECT_THAT(error_for("format", "other"), testing::HasSubstr("recorded schedules"));
-  EXPECT_THAT(error_for("format_version", 2), testing::HasSubstr("version 2"));
+  EXPECT_THAT(error_for("format_version", 1), testing::HasSubstr("version 1"));
   EXPECT_NE(error_for("blocks", Json::array()), "");
   EXPECT_NE(error_for("blocks", Json::array({1})), "");
   EXPECT_NE(error_for("blocks", Json(Json::value_t::discarded)), "");
@@ -101,6 +102,10 @@ TEST_F(ScheduleFile, NamesWhatIsMalformed) {
   EXPECT_NE(error_for("bits_levels", Json::array({3.5, 16})), "");
   EXPECT_THAT(error_for("horizon", 9), testing::HasSubstr("blocks[0]"));
   EXPECT_NE(error_for("context", 0), "");
+  EXPECT_THAT(error_for("window", 2147483647), testing::HasSubstr("window = 2147483647"));
+  EXPECT_THAT(error_for("page_size", 0), testing::HasSubstr("page_size = 0"));
+  EXPECT_THAT(error_for("bits_levels", Json::array({4294967299, 16})),
+              testing::HasSubstr("4294967299"));
   EXPECT_THAT(error_for("rho_levels", Json::array({1.0})), testing::HasSubstr("action"));
   write_file_atomically(path, "{\"format\": ");
   EXPECT_THROW(read_schedules(path), Error);

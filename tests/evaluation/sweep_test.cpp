@@ -7,6 +7,7 @@
 #include "evaluation/report.h"
 #include "evaluation/sweep_files.h"
 #include "fake_model.h"
+#include "file_size_limit.h"
 #include "policy/policies.h"
 #include "sol/error.h"
 #include "support.h"
@@ -202,8 +203,9 @@ TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
   size_t count = 0;
   for (std::string line; std::getline(rows, line); ++count) {
     const Json row = parse_json(line, "points.jsonl");
-    for (const char* field : {"commit", "model_fingerprint", "isa", "threads", "seed", "command",
-                              "perplexity", "requested", "realised", "net_keep", "attended"})
+    for (const char* field :
+         {"commit", "model_fingerprint", "weights", "isa", "threads", "seed", "command",
+          "perplexity", "requested", "realised", "net_keep", "attended"})
       EXPECT_TRUE(row.contains(field)) << field;
   }
   EXPECT_EQ(count, 15u);
@@ -228,6 +230,21 @@ TEST_F(SweepTest, FailingToWriteNamesTheFile) {
   std::filesystem::create_directories(directory.path() / "report.html" / "in the way");
   EXPECT_THAT([&] { write_sweep(directory.path(), sweep, summary, settings()); },
               test::throws({"report.html"}));
+}
+
+TEST_F(SweepTest, ADiskThatFillsWithTheLastFileReplacesNone) {
+  const Sweep sweep = run(request());
+  const SweepSummary summary = summarise(sweep, 1, 300);
+  test::TemporaryDirectory directory;
+  write_file_atomically(directory.path() / "points.csv", "old");
+  const size_t largest = sweep_report(sweep, summary, settings()).size();
+  {
+    const test::FileSizeLimit limit(largest - 1);  // its end waits in a buffer until it is flushed
+    EXPECT_THAT([&] { write_sweep(directory.path(), sweep, summary, settings()); },
+                test::throws({"report.html", "cannot write"}));
+  }
+  EXPECT_EQ(read_file(directory.path() / "points.csv"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }
 
 TEST_F(SweepTest, TheReportIsWellFormedSelfContainedAndComplete) {
@@ -260,6 +277,29 @@ TEST_F(SweepTest, DoesNotDependOnBatching) {
   options.batch = 3;
   const Sweep other = run(request());
   EXPECT_EQ(points_csv(one), points_csv(other));
+}
+
+// Decoding alone changes no figure. Everyone but the dense policy pays for refreshing its cache.
+TEST_F(SweepTest, ATimedSweepMeasuresEverySequenceAlone) {
+  const Sweep plain = run(request());
+  const int64_t prefilled_before = model.prefilled;
+  options.timed = true;
+  const Sweep timed = run(request());
+  const int64_t arms = 3 * 5, blocks = 12;
+  EXPECT_EQ(model.prefilled - prefilled_before,
+            blocks * options.context + arms * blocks * options.horizon);
+  for (size_t i = 0; i < plain.points.size(); ++i) {
+    EXPECT_EQ(plain.points[i].policy.nll, timed.points[i].policy.nll);
+    EXPECT_EQ(plain.points[i].policy.seconds_per_token, 0);
+    EXPECT_GT(timed.points[i].policy.seconds_per_token, 0);
+    EXPECT_GT(timed.points[i].realised[0].seconds_per_token, 0);
+  }
+  EXPECT_GT(timed.dense.seconds_per_token, 0);
+
+  const std::string html = sweep_report(timed, summarise(timed, 1, 300), settings());
+  EXPECT_EQ(test::check_xml(html, {"meta"}), "");
+  EXPECT_THAT(html, HasSubstr("id=\"time\""));
+  EXPECT_EQ(test::count_of(html, "role=\"img\""), 2u + 3);
 }
 
 }  // namespace

@@ -146,11 +146,11 @@ TEST_P(Golden, PrunedMlp) {
   };
   const auto gate = transposed("gate_proj.weight"), up = transposed("up_proj.weight");
   const auto down = golden.get("down_proj.weight").to_floats();
-  const WeightView gate_view{gate.data(), ElementType::f32, Layout::in_major,
-                             hidden,      middle,           middle};
-  const WeightView up_view{up.data(), ElementType::f32, Layout::in_major, hidden, middle, middle};
-  const WeightView down_view{down.data(), ElementType::f32, Layout::out_major,
-                             middle,      hidden,           middle};
+  const WeightView gate_view{gate.data(), WeightType::f32, Layout::in_major,
+                             hidden,      middle,          middle};
+  const WeightView up_view{up.data(), WeightType::f32, Layout::in_major, hidden, middle, middle};
+  const WeightView down_view{down.data(), WeightType::f32, Layout::out_major,
+                             middle,      hidden,          middle};
   int compared = 0;
   const json description = read_json("pruned_mlp.json");
   for (const json& c : description["cases"]) {

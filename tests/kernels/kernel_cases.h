@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/compressed.h"
 #include "kernels/kernels.h"
 
 namespace sol::test {
@@ -61,6 +62,42 @@ inline void expect_near(const std::vector<float>& a, const std::vector<float>& b
   }
 }
 
+// A matrix of any storage form whose memory ends exactly with its last row.
+struct StoredMatrix {
+  std::vector<std::byte> bytes;
+  kernels::WeightView view;
+};
+
+// From in x out weights, row by row as the layout has them. Rows lie extra_stride elements (of 16
+// bytes where compressed) further apart than they are long.
+inline StoredMatrix stored_matrix(const std::vector<float>& weights, kernels::WeightType type,
+                                  kernels::Layout layout, int in, int out, int extra_stride = 0) {
+  using kernels::WeightType;
+  const bool by_output = layout == kernels::Layout::out_major;
+  const int rows = by_output ? out : in, columns = by_output ? in : out;
+  const bool codes = kernels::is_compressed(type);
+  const int64_t unit = codes ? 1 : kernels::row_bytes(type, 1);
+  const int64_t stride =
+      kernels::dense_stride(type, columns) + extra_stride * (codes ? kernels::kRowAlignment : 1);
+  StoredMatrix m;
+  // Compressed rows end at their last scale, with nothing behind the last of them.
+  m.bytes.resize(
+      static_cast<size_t>((rows - 1) * stride * unit + kernels::row_bytes(type, columns)));
+  const auto& k = kernels::kernels_for(Isa::reference);
+  for (int r = 0; r < rows; ++r) {
+    std::byte* row = m.bytes.data() + r * stride * unit;
+    const float* from = weights.data() + static_cast<size_t>(r) * columns;
+    if (codes)
+      k.compress_row(from, columns, type, row);
+    else
+      k.store(from, columns,
+              type == WeightType::f32 ? kernels::ElementType::f32 : kernels::ElementType::bf16,
+              row);
+  }
+  m.view = {m.bytes.data(), type, layout, in, out, stride};
+  return m;
+}
+
 // A cache of `tokens` random vectors in blocks that are not in order in memory.
 class RandomCache {
  public:
@@ -105,6 +142,10 @@ inline std::string isa_name(const testing::TestParamInfo<Isa>& info) {
 
 inline constexpr kernels::ElementType kTypes[] = {kernels::ElementType::f32,
                                                   kernels::ElementType::bf16};
+
+inline constexpr kernels::WeightType kWeightTypes[] = {
+    kernels::WeightType::f32, kernels::WeightType::bf16, kernels::WeightType::int8,
+    kernels::WeightType::int4};
 
 }  // namespace sol::test
 

@@ -82,6 +82,12 @@ TEST_F(ConfigTest, NewerSpellingsOfTheRotarySettings) {
   json_["rope_scaling"]["type"] = json_["rope_scaling"]["rope_type"];
   json_["rope_scaling"].erase("rope_type");
   EXPECT_TRUE(load().rope_scaling);
+  json_["rope_scaling"]["rope_type"] = "default";
+  EXPECT_THAT([&] { load(); }, throws({"rope_scaling", "default", "llama3"}));
+  json_["rope_scaling"].erase("rope_type");
+  json_["rope_scaling"].erase("type");
+  EXPECT_THAT([&] { load(); }, throws({"rope_scaling", "factor", "rope_type"}));
+  json_["rope_scaling"]["rope_type"] = "llama3";
   json_["rope_parameters"] = json_["rope_scaling"];
   json_["rope_parameters"]["rope_theta"] = 7000.0;
   json_.erase("rope_scaling");

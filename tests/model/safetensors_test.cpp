@@ -56,9 +56,28 @@ TEST_F(SafetensorsTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(store.get("empty").count(), 0);
   EXPECT_EQ(store.get("scalar").count(), 1);
   EXPECT_EQ(store.metadata().at("note"), "ünï \"quoted\"");
-  EXPECT_EQ(store.get("halves").describe(), "halves BF16 [2, 1]");
+  EXPECT_EQ(store.get("halves").describe(), "halves BF16 [2, 1] of " + path().string());
   for (const auto& [name, tensor] : store.tensors())
     EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.bytes.data()) % size_of(tensor.type), 0u) << name;
+}
+
+TEST_F(SafetensorsTest, FindsTheFirstElementThatIsNotFinite) {
+  const std::vector<uint16_t> bf16s{0x3f80, 0x7f7f, 0xff80}, halves{0x7bff, 0x7e00}, fine{0x7f7f};
+  const std::vector<double> doubles{1e308, std::numeric_limits<double>::quiet_NaN()};
+  const std::vector<float> floats{1.0f, 3e38f, -std::numeric_limits<float>::infinity()};
+  const std::vector<int32_t> ints{1};
+  const std::vector<TensorToWrite> tensors{
+      {"d", DType::f64, {2}, bytes_of(doubles)}, {"f", DType::f32, {3}, bytes_of(floats)},
+      {"i", DType::i32, {1}, bytes_of(ints)},    {"b", DType::bf16, {3}, bytes_of(bf16s)},
+      {"h", DType::f16, {2}, bytes_of(halves)},  {"fine", DType::bf16, {1}, bytes_of(fine)}};
+  write_safetensors(path(), tensors);
+  const TensorStore store = TensorStore::open_file(path());
+  EXPECT_EQ(store.get("f").first_not_finite(), 2);
+  EXPECT_EQ(store.get("b").first_not_finite(), 2);
+  EXPECT_EQ(store.get("h").first_not_finite(), 1);
+  EXPECT_EQ(store.get("d").first_not_finite(), 1);
+  EXPECT_EQ(store.get("fine").first_not_finite(), std::nullopt);
+  EXPECT_THAT([&] { store.get("i").first_not_finite(); }, throws({"i I32", path().string()}));
 }
 
 TEST_F(SafetensorsTest, HalfPrecisionIsConvertedExactly) {
@@ -299,7 +318,7 @@ TEST_F(SafetensorsTest, EveryTruncationIsAnError) {
 TEST_F(SafetensorsTest, FilesThatCannotBeOpened) {
   EXPECT_THAT([] { TensorStore::open_file("/nonexistent/m.safetensors"); },
               throws({"/nonexistent/m.safetensors"}));
-  EXPECT_THAT([&] { TensorStore::open_file(dir_.path()); }, throws({"not a regular file"}));
+  EXPECT_THAT([&] { TensorStore::open_file(dir_.path()); }, throws({"is a directory"}));
 }
 
 TEST_F(SafetensorsTest, TensorsThatCannotBeWrittenLeaveNothing) {

@@ -30,6 +30,15 @@ TEST(Tokenizer, MergesByRankAndReportsItsTokens) {
             "pre-tokeniser none; decoder Fuse; characters without a piece: ?");
 }
 
+TEST(Tokenizer, ItsFingerprintIsOfTheFile) {
+  nlohmann::json json = small_tokenizer();
+  const auto tokenizer = load_made(json);
+  EXPECT_EQ(tokenizer->fingerprint().size(), 32u);
+  EXPECT_EQ(load_made(json)->fingerprint(), tokenizer->fingerprint());
+  json["model"]["merges"] = {"ab c", "a b"};
+  EXPECT_NE(load_made(json)->fingerprint(), tokenizer->fingerprint());
+}
+
 TEST(Tokenizer, BeginAndEndComeFromItsConfig) {
   const auto tokenizer =
       load_text(small_tokenizer().dump(),

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "policy/action_space_json.h"
+#include "policy/action_json.h"
 #include "support_policy.h"
 
 namespace sol {

@@ -222,7 +222,7 @@ TEST(DecodeStep, ARecordedScheduleReplaysToTheSameSteps) {
   const auto random = make_random_uniform_policy(test::two_levels(), 1);
   Controlled first = begin(model, *random, 20, 16);
   for (int32_t t = 0; t < 16; ++t) step(model, first, t % 10);
-  const auto replay = make_replay_policy(test::two_levels(), {first.episode.executed()});
+  const auto replay = make_replay_policy(test::two_levels(), {{{0, 0}, first.episode.executed()}});
   Controlled second = begin(model, *replay, 20, 16);
   for (int32_t t = 0; t < 16; ++t) step(model, second, t % 10);
   EXPECT_EQ(static_cast<const FakeSequence&>(*second.sequence).actions,

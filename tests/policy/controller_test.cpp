@@ -1,15 +1,11 @@
 #include "sol/controller.h"
 
-#define XXH_INLINE_ALL
-#include <fmt/format.h>
-#include <sys/resource.h>
-#include <xxhash.h>
-
-#include <csignal>
 #include <fstream>
 
 #include "base/file_io.h"
+#include "base/hash.h"
 #include "base/json.h"
+#include "file_size_limit.h"
 #include "support_policy.h"
 
 namespace sol {
@@ -17,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::error_of;
+using test::FileSizeLimit;
 using test::TemporaryDirectory;
 using ::testing::HasSubstr;
 
@@ -34,12 +31,12 @@ PolicyNetworkShape shape() {
 ControllerSettings settings() {
   ControllerSettings s;
   s.horizon = 16;
-  s.page_size = 8;
-  s.sinks = 3;
-  s.window = 5;
-  s.kappa = {0.1, 1.0};
-  s.rho = {0.6, 1.0};
-  s.eta = {0.3125, 1.0};
+  s.sequence.page_size = 8;
+  s.sequence.sinks = 3;
+  s.sequence.window = 5;
+  s.ranges.kappa = {0.1, 1.0};
+  s.ranges.rho = {0.6, 1.0};
+  s.ranges.eta = {0.3125, 1.0};
   s.frontier = {{0.4, {0.1f, 0.6f, 0.3125f}, 30.5},
                 {0.6, {0.3f, 0.8f, 0.7f}, 22.25},
                 {1.0, {1.0f, 1.0f, 1.0f}, 20.0}};
@@ -48,9 +45,9 @@ ControllerSettings settings() {
   return s;
 }
 
-Controller controller(uint64_t seed = 5) {
+Controller controller(uint64_t seed = 5, const ControllerSettings& given = settings()) {
   return Controller(
-      test::two_levels(), settings(),
+      test::two_levels(), given,
       std::make_shared<const PolicyNetwork>(shape(), test::random_parameters(shape(), seed)));
 }
 
@@ -59,6 +56,10 @@ void overwrite(const fs::path& path, std::string_view content) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   ASSERT_TRUE(file.flush());
+}
+
+fs::path weights_of(const fs::path& dir) {
+  return dir / json_get<std::string>(read_json(dir / "controller.json"), "weights", "test");
 }
 
 bool same_parameters(const Controller& a, const Controller& b) {
@@ -81,12 +82,12 @@ TEST(Controller, SavesAndLoadsEverything) {
   EXPECT_TRUE(same_parameters(loaded, saved));
   const ControllerSettings &a = loaded.settings(), &b = saved.settings();
   EXPECT_EQ(a.horizon, b.horizon);
-  EXPECT_EQ(a.page_size, b.page_size);
-  EXPECT_EQ(a.sinks, b.sinks);
-  EXPECT_EQ(a.window, b.window);
-  EXPECT_EQ(a.kappa.low, b.kappa.low);
-  EXPECT_EQ(a.rho.high, b.rho.high);
-  EXPECT_EQ(a.eta.low, b.eta.low);
+  EXPECT_EQ(a.sequence.page_size, b.sequence.page_size);
+  EXPECT_EQ(a.sequence.sinks, b.sequence.sinks);
+  EXPECT_EQ(a.sequence.window, b.sequence.window);
+  EXPECT_EQ(a.ranges.kappa.low, b.ranges.kappa.low);
+  EXPECT_EQ(a.ranges.rho.high, b.ranges.rho.high);
+  EXPECT_EQ(a.ranges.eta.low, b.ranges.eta.low);
   EXPECT_EQ(a.model_fingerprint, b.model_fingerprint);
   EXPECT_EQ(a.training_json, b.training_json);
   ASSERT_EQ(a.frontier.size(), 3u);
@@ -97,7 +98,8 @@ TEST(Controller, SavesAndLoadsEverything) {
   }
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(path)) files.push_back(entry.path().filename());
-  EXPECT_THAT(files, testing::UnorderedElementsAre("controller.json", "controller.safetensors"));
+  EXPECT_THAT(files, testing::UnorderedElementsAre("controller.json",
+                                                   weights_of(path).filename().string()));
   EXPECT_EQ(loaded.greedy_policy()->name(), "learned");
 }
 
@@ -108,36 +110,36 @@ TEST(Controller, ASecondSaveReplacesTheFirstAndLeavesOtherFilesAlone) {
   controller(6).save(dir.path());
   EXPECT_TRUE(same_parameters(Controller::load(dir.path()), controller(6)));
   EXPECT_EQ(read_file(dir.path() / "notes.txt"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 3);
 }
 
-// Limits the size of files this process may write, as a full disk would.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
+TEST(Controller, ACrashAtAnyMomentOfASaveLeavesTheOldOneOrTheNewOne) {
+  const TemporaryDirectory dir, other;
+  controller(5).save(dir.path());
+  controller(6).save(other.path());
+  const fs::path old_weights = weights_of(dir.path()), new_weights = weights_of(other.path());
+  // The new weights are there, controller.json is still the old one.
+  fs::copy_file(new_weights, dir.path() / new_weights.filename());
+  EXPECT_TRUE(same_parameters(Controller::load(dir.path()), controller(5)));
+  // controller.json is the new one, the old weights have not been removed yet.
+  fs::copy_file(other.path() / "controller.json", dir.path() / "controller.json",
+                fs::copy_options::overwrite_existing);
+  EXPECT_TRUE(same_parameters(Controller::load(dir.path()), controller(6)));
+  EXPECT_TRUE(fs::exists(old_weights));
+  controller(6).save(dir.path());
+  EXPECT_FALSE(fs::exists(old_weights));
+}
 
 TEST(Controller, AFullDiskLeavesTheOldOneAndNothingElse) {
   const TemporaryDirectory dir;
   const fs::path old = dir.path() / "old", fresh = dir.path() / "fresh";
   controller(5).save(old);
-  const auto weights = fs::file_size(old / "controller.safetensors");
+  const auto weights = fs::file_size(weights_of(old));
   const auto text = fs::file_size(old / "controller.json");
   ASSERT_GT(weights, text);
-  Controller longer = controller(6);
-  longer.settings().training_json = "\"" + std::string(weights, 'x') + "\"";
+  ControllerSettings long_record = settings();
+  long_record.training_json = "\"" + std::string(weights, 'x') + "\"";
+  const Controller longer = controller(6, long_record);
   for (const auto& [limit, what] : {std::pair{weights / 2, "weights"}, {weights, "settings"}}) {
     const FileSizeLimit full(limit);
     EXPECT_THAT(error_of([&] { longer.save(old); }), HasSubstr("cannot write")) << what;
@@ -159,15 +161,15 @@ TEST(Controller, SavingWhereNothingCanBeWrittenIsAnError) {
   EXPECT_THAT(error_of([&] { Controller::load(too_long); }), HasSubstr("xxx"));
 }
 
-TEST(Controller, SettingsThatLoadWouldRejectAreNotSaved) {
-  const TemporaryDirectory dir;
-  Controller bad = controller();
-  bad.settings().frontier[1].perplexity = NAN;
-  EXPECT_THAT(error_of([&] { bad.save(dir.path() / "c"); }), HasSubstr("frontier point 1"));
-  bad = controller();
-  bad.settings().training_json = "{";
-  EXPECT_THROW(bad.save(dir.path() / "c"), Error);
-  EXPECT_FALSE(fs::exists(dir.path() / "c"));
+TEST(Controller, SettingsThatLoadWouldRejectAreRefused) {
+  Controller c = controller();
+  std::vector<FrontierPoint> frontier = settings().frontier;
+  frontier[1].perplexity = NAN;
+  EXPECT_THAT(error_of([&] { c.set_frontier(frontier); }), HasSubstr("frontier point 1"));
+  EXPECT_EQ(c.settings().frontier[1].perplexity, 22.25);
+  ControllerSettings bad = settings();
+  bad.training_json = "{";
+  EXPECT_THAT(error_of([&] { controller(5, bad); }), HasSubstr("training record"));
 }
 
 // A saved controller whose settings are edited before loading.
@@ -175,7 +177,7 @@ class ControllerFiles : public testing::Test {
  protected:
   void SetUp() override { controller().save(dir_.path()); }
   fs::path json_path() const { return dir_.path() / "controller.json"; }
-  fs::path weights_path() const { return dir_.path() / "controller.safetensors"; }
+  fs::path weights_path() const { return weights_of(dir_.path()); }
   std::string load_error() const {
     return error_of([&] { Controller::load(dir_.path()); });
   }
@@ -196,11 +198,7 @@ class ControllerFiles : public testing::Test {
     for (const auto& [name, p] : parameters)
       tensors.push_back({name, DType::f32, p.shape, std::as_bytes(std::span(p.values))});
     write_safetensors(weights_path(), tensors);
-    const std::string bytes = read_file(weights_path());
-    const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-    return edited([&](Json& j) {
-      j["weights_checksum"] = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-    });
+    return edited([&](Json& j) { j["weights_checksum"] = parameters_checksum(parameters); });
   }
   TemporaryDirectory dir_;
 };
@@ -236,7 +234,12 @@ TEST_F(ControllerFiles, EveryFieldIsRequiredAndTyped) {
 }
 
 TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
-  EXPECT_THAT(edited([](Json& j) { j["format_version"] = 2; }), HasSubstr("format version 2"));
+  EXPECT_THAT(edited([](Json& j) { j["format_version"] = 3; }), HasSubstr("format version 3"));
+  EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
+  EXPECT_THAT(edited([](Json& j) { j["weights"] = "../elsewhere.safetensors"; }),
+              HasSubstr("elsewhere"));
+  EXPECT_THAT(edited([](Json& j) { j["weights"] = "controller-../../../elsewhe.safetensors"; }),
+              HasSubstr("which no file of weights is called"));
   EXPECT_THAT(edited([](Json& j) { j["kind"] = "something else"; }), HasSubstr("kind"));
   EXPECT_THAT(edited([](Json& j) { j["horizon"] = 0; }), HasSubstr("horizon"));
   EXPECT_THAT(edited([](Json& j) { j["horizon"] = 17; }), HasSubstr("16 positions"));
@@ -268,18 +271,20 @@ TEST_F(ControllerFiles, TruncatedFilesAreErrorsAtEveryLength) {
     EXPECT_THAT(load_error(), HasSubstr("controller.json")) << n;
   }
   overwrite(json_path(), json);
-  const std::string weights = read_file(weights_path());
+  const fs::path path = weights_path();
+  const std::string weights = read_file(path);
   for (size_t n = 0; n < weights.size(); n += 997) {
-    overwrite(weights_path(), weights.substr(0, n));
-    EXPECT_THAT(load_error(), HasSubstr("controller.safetensors")) << n;
+    overwrite(path, weights.substr(0, n));
+    EXPECT_THAT(load_error(), HasSubstr(path.filename().string())) << n;
   }
 }
 
 TEST_F(ControllerFiles, MissingFilesAreNamed) {
   EXPECT_THAT(error_of([&] { Controller::load(dir_.path() / "none"); }), HasSubstr("none"));
   EXPECT_THAT(error_of([&] { Controller::load(json_path()); }), HasSubstr("not a directory"));
-  fs::remove(weights_path());
-  EXPECT_THAT(load_error(), HasSubstr("controller.safetensors"));
+  const fs::path weights = weights_path();
+  fs::remove(weights);
+  EXPECT_THAT(load_error(), HasSubstr(weights.filename().string()));
   fs::remove(json_path());
   EXPECT_THAT(load_error(), HasSubstr("controller.json"));
 }
@@ -287,9 +292,26 @@ TEST_F(ControllerFiles, MissingFilesAreNamed) {
 TEST_F(ControllerFiles, FilesOfTwoSavesAreNotMixed) {
   const TemporaryDirectory other;
   controller(6).save(other.path());
-  fs::copy_file(other.path() / "controller.safetensors", weights_path(),
-                fs::copy_options::overwrite_existing);
+  fs::copy_file(weights_of(other.path()), weights_path(), fs::copy_options::overwrite_existing);
   EXPECT_THAT(load_error(), HasSubstr("checksum"));
+}
+
+TEST_F(ControllerFiles, VersionOneIsStillRead) {
+  const fs::path weights = dir_.path() / "controller.safetensors";
+  fs::rename(weights_path(), weights);
+  Json json = read_json(json_path());
+  json["format_version"] = 1;
+  json.erase("weights");
+  json["weights_checksum"] = hash_128(read_file(weights));
+  overwrite(json_path(), json.dump());
+  const Controller old = Controller::load(dir_.path());
+  EXPECT_TRUE(same_parameters(old, controller(5)));
+  json["weights_checksum"] = std::string(32, '0');
+  overwrite(json_path(), json.dump());
+  EXPECT_THAT(load_error(), HasSubstr("checksum"));
+  old.save(dir_.path());
+  EXPECT_FALSE(fs::exists(weights));
+  EXPECT_EQ(read_json(json_path())["format_version"], 2);
 }
 
 TEST_F(ControllerFiles, BadWeightsAreNamed) {
@@ -339,7 +361,7 @@ TEST(Controller, OneNetKeepRateBecomesATripleByTheFrontier) {
   EXPECT_NEAR(between.eta, 0.603125f, 1e-6f);
   for (const double outside : {0.39, 1.01, -1.0, static_cast<double>(NAN)})
     EXPECT_THAT(error_of([&] { c.budget_for_net_keep(outside); }), HasSubstr("0.4000..1.0000"));
-  c.settings().frontier.clear();
+  c.set_frontier({});
   EXPECT_THAT(error_of([&] { c.budget_for_net_keep(0.5); }), HasSubstr("no validation frontier"));
 }
 

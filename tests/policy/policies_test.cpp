@@ -125,7 +125,8 @@ TEST(ConstantPolicy, PlaysItsActionInASpaceWithTheDenseOne) {
 }
 
 TEST(ReplayPolicy, PlaysRecordedSchedules) {
-  const auto policy = make_replay_policy(test::two_levels(), {{0, 1, 2, 3}, {7, 6, 5, 4}});
+  const auto policy =
+      make_replay_policy(test::two_levels(), {{{3, 0}, {0, 1, 2, 3}}, {{0, 1}, {7, 6, 5, 4}}});
   EXPECT_EQ(play(*policy, {}, 4, {.sequence = 3}), (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(play(*policy, {}, 4, {.rollout = 1}), (std::vector<int>{7, 6, 5, 4}));
   EXPECT_EQ(play(*policy, {}, 2, {.episode = 1, .rollout = 1}), (std::vector<int>{5, 4}));
@@ -133,12 +134,14 @@ TEST(ReplayPolicy, PlaysRecordedSchedules) {
 
 TEST(ReplayPolicy, RejectsWhatItCannotPlay) {
   EXPECT_THAT(error_of([] {
-                make_replay_policy(test::two_levels(), {{0, 1}, {3, 8}});
+                make_replay_policy(test::two_levels(), {{{4, 0}, {0, 1}}, {{4, 1}, {3, 8}}});
               }),
-              HasSubstr("schedule 1, step 2: action 8"));
-  EXPECT_THROW(make_replay_policy(test::two_levels(), {{-1}}), Error);
-  const auto policy = make_replay_policy(test::two_levels(), {{0, 1, 2, 3}});
-  EXPECT_THAT(error_of([&] { policy->begin({}, 4, {.rollout = 1}); }), HasSubstr("no schedule 1"));
+              HasSubstr("sequence 4, rollout 1, step 2: action 8"));
+  EXPECT_THROW(make_replay_policy(test::two_levels(), {{{0, 0}, {-1}}}), Error);
+  const auto policy = make_replay_policy(test::two_levels(), {{{0, 0}, {0, 1, 2, 3}}});
+  EXPECT_THAT(error_of([&] { policy->begin({}, 4, {.rollout = 1}); }),
+              HasSubstr("no schedule was recorded for sequence 0, rollout 1"));
+  EXPECT_THROW(policy->begin({}, 4, {.sequence = 1}), Error);
   EXPECT_THAT(error_of([&] { policy->begin({}, 4, {.episode = 1}); }), HasSubstr("8 are needed"));
 }
 

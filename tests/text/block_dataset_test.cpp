@@ -34,8 +34,8 @@ class BlockDatasetTest : public testing::Test {
   }
   fs::path text() const { return dir_.path() / "a.txt"; }
   fs::path cache() const { return dir_.path() / "cache"; }
-  BlockDataset open(int block_length, bool cached = true, const std::string& identity = "t") {
-    return BlockDataset::open({text()}, {}, *tokenizer_, identity, block_length,
+  BlockDataset open(int block_length, bool cached = true) {
+    return BlockDataset::open({text()}, {}, *tokenizer_, block_length,
                               cached ? cache() : fs::path());
   }
   std::vector<fs::path> cache_files() const {
@@ -53,6 +53,15 @@ class BlockDatasetTest : public testing::Test {
   test::TemporaryDirectory dir_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
+
+TEST_F(BlockDatasetTest, AStopLeavesNothingBehind) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(BlockDataset::open({text()}, {}, *tokenizer_, 4, cache(), stop.get_token()),
+               Cancelled);
+  EXPECT_TRUE(cache_files().empty());
+  EXPECT_GT(open(4).size(), 0);
+}
 
 TEST(BlockDataset, CutsIdsAndDropsTheRest) {
   std::vector<int32_t> ids(23);
@@ -93,7 +102,7 @@ TEST_F(BlockDatasetTest, WikitextRecordsKeepTheirNewlines) {
     const auto ids = tokenizer_->encode(record, {.add_special_tokens = false});
     expected.insert(expected.end(), ids.begin(), ids.end());
   }
-  EXPECT_EQ(all_ids(BlockDataset::open({raw}, options, *tokenizer_, "t", 1, {})), expected);
+  EXPECT_EQ(all_ids(BlockDataset::open({raw}, options, *tokenizer_, 1, {})), expected);
 }
 
 TEST_F(BlockDatasetTest, FilesFollowEachOther) {
@@ -102,7 +111,7 @@ TEST_F(BlockDatasetTest, FilesFollowEachOther) {
   std::vector<int32_t> expected = all_ids(open(1, false));
   const auto more = tokenizer_->encode("More.", {.add_special_tokens = false});
   expected.insert(expected.end(), more.begin(), more.end());
-  EXPECT_EQ(all_ids(BlockDataset::open({text(), second}, {}, *tokenizer_, "t", 1, {})), expected);
+  EXPECT_EQ(all_ids(BlockDataset::open({text(), second}, {}, *tokenizer_, 1, {})), expected);
 }
 
 TEST_F(BlockDatasetTest, ThreadsDoNotChangeTheIds) {
@@ -128,7 +137,7 @@ TEST_F(BlockDatasetTest, TheCacheServesEveryBlockLength) {
 TEST_F(BlockDatasetTest, TheCacheIsUsed) {
   const auto before = all_ids(open(1));
   // Same key, other ids: they must come from the file.
-  const std::string key = block_cache_key({text()}, {}, "t");
+  const std::string key = block_cache_key({text()}, {}, tokenizer_->fingerprint());
   BlockCacheWriter writer(only_cache_file(), key);
   const std::vector<int32_t> planted{5, 6, 7};
   writer.append(planted);
@@ -139,7 +148,17 @@ TEST_F(BlockDatasetTest, TheCacheIsUsed) {
 
 TEST_F(BlockDatasetTest, AnythingThatChangesTheIdsMakesThemAnew) {
   open(1);
-  open(1, true, "another tokenizer");
+  // Another tokenizer.json in the same place, as after an update of the model.
+  const fs::path model = dir_.path() / "model";
+  fs::create_directory(model);
+  const std::string json = read_file(test::source_dir() / "models" / "default" / "tokenizer.json");
+  write_file_atomically(model / "tokenizer.json", json);
+  tokenizer_ = Tokenizer::load(model);
+  open(1);
+  EXPECT_EQ(cache_files().size(), 1u);  // the same bytes elsewhere
+  write_file_atomically(model / "tokenizer.json", json + "\n");
+  tokenizer_ = Tokenizer::load(model);
+  open(1);
   EXPECT_EQ(cache_files().size(), 2u);
   write_file_atomically(text(), "Something else.\n");
   const auto expected = tokenizer_->encode("Something else.", {.add_special_tokens = false});
@@ -184,17 +203,15 @@ TEST_F(BlockDatasetTest, EveryDamageToTheCacheIsAnError) {
 
 TEST_F(BlockDatasetTest, ACrashWhileMakingTheCacheLeavesNothing) {
   write_file_atomically(dir_.path() / "bad.jsonl", "{\"text\": \"good\"}\n{\"text\": \n");
-  EXPECT_THAT(
-      [&] { BlockDataset::open({dir_.path() / "bad.jsonl"}, {}, *tokenizer_, "t", 1, cache()); },
-      throws({"bad.jsonl, line 2"}));
+  EXPECT_THAT([&] { BlockDataset::open({dir_.path() / "bad.jsonl"}, {}, *tokenizer_, 1, cache()); },
+              throws({"bad.jsonl, line 2"}));
   EXPECT_TRUE(cache_files().empty());
 }
 
 TEST_F(BlockDatasetTest, TooLittleTextIsNamed) {
   EXPECT_THAT([&] { open(1000); }, throws({"a.txt", "token ids", "block of 1000"}));
   EXPECT_THAT([&] { open(0); }, throws({"at least one"}));
-  EXPECT_THAT([&] { BlockDataset::open({}, {}, *tokenizer_, "t", 1, {}); },
-              throws({"no text files"}));
+  EXPECT_THAT([&] { BlockDataset::open({}, {}, *tokenizer_, 1, {}); }, throws({"no text files"}));
   write_file_atomically(text(), "");
   EXPECT_THAT([&] { open(1); }, throws({"a.txt", "no text"}));
 }

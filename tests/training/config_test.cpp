@@ -182,6 +182,81 @@ TEST_F(ConfigText, OverridesByDottedKey) {
   EXPECT_THAT(error(minimal, {{"rollout.batch", "[3"}}), testing::HasSubstr("not a YAML value"));
 }
 
+TEST_F(ConfigText, ErrorsNameTheLineInTheFileWithOverridesToo) {
+  using testing::HasSubstr;
+  const std::string text = std::string(minimal) +  // 4 lines
+                           "\n# a comment\nrollout:\n  horizon: 0\n  batch: 2\n" +
+                           "reward: {level: every, gamma: 2}\n";
+  using Overrides = std::vector<std::pair<std::string, std::string>>;
+  for (const Overrides& overrides :
+       {Overrides{}, Overrides{{"seed", "3"}, {"policy.layers", "2"}}}) {
+    EXPECT_THAT(error(text, overrides), HasSubstr("c.yaml, line 10: level is"));
+    Overrides more = overrides;
+    more.emplace_back("reward.level", "process");
+    EXPECT_THAT(error(text, more), HasSubstr("c.yaml, line 8: rollout.horizon is 0"));
+    more.emplace_back("rollout.horizon", "16");
+    EXPECT_THAT(error(text, more), HasSubstr("c.yaml, line 10: reward.gamma is 2"));
+    more.emplace_back("reward.gamma", "-1");
+    EXPECT_THAT(error(text, more), HasSubstr("c.yaml, override reward.gamma: reward.gamma is -1"));
+  }
+  EXPECT_THAT(error(std::string(minimal) + "reward: {lvel: process}\n"),
+              HasSubstr("known here: gamma, level, norm, returns, task_kl, whiten"));
+  const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
+  EXPECT_THAT(error(actions + "budgets:\n  keep: [0.6, 1.1]\n"),
+              HasSubstr("c.yaml, line 4: budgets.keep is 1.1"));
+  EXPECT_THAT(error(actions + "budgets:\n  keep_list: [0.6, 0]\n"),
+              HasSubstr("c.yaml, line 4: budgets.keep_list is 0"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [2], prune: [s100], quant: [q16]}\nbudgets: {}\n"),
+              HasSubstr("c.yaml, line 2: action space"));
+}
+
+TEST_F(ConfigText, BudgetsOfAnAxisThatIsOffAreErrors) {
+  const std::string text = "name: x\nactions: {keep: [0.5, 1.0], prune: [s70], quant: [q16]}\n";
+  EXPECT_THAT(error(text + "budgets:\n  keep: [0.5, 1.0]\n  prune: [0.5, 1.0]\n"),
+              testing::HasSubstr("line 5: budgets.prune: this axis is off"));
+  EXPECT_THAT(error(text + "budgets:\n  keep: [0.5, 1.0]\n  quant_list: [0.5]\n"),
+              testing::HasSubstr("line 5: budgets.quant_list: this axis is off"));
+  EXPECT_EQ(error(text + "budgets: {keep: [0.5, 1.0], prune: [0.7, 0.7], quant: [1, 1]}\n"), "");
+}
+
+TEST_F(ConfigText, ALearningRateMayNotEndBelowZero) {
+  const std::string base = minimal;
+  EXPECT_FALSE(load(base).optimiser.final_learning_rate);
+  EXPECT_EQ(load(base + "optimisation: {final_learning_rate: 0}\n").optimiser.final_learning_rate,
+            0.0);
+  EXPECT_THAT(error(base + "optimisation: {final_learning_rate: -1}\n"),
+              testing::HasSubstr("optimisation.final_learning_rate is -1"));
+}
+
+TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
+  using testing::HasSubstr;
+  const auto fails = [&](const std::string& key, const std::string& value) {
+    EXPECT_THAT(error(minimal, {{key, value}}), HasSubstr("c.yaml, override " + key + ": " + key))
+        << value;
+  };
+  fails("quest.window", "2147483647");
+  fails("quest.sinks", "2147483647");
+  fails("quest.page_size", "5000");
+  fails("rollout.batch", "2147483647");
+  fails("rollout.schedules", "2147483647");
+  fails("rollout.context", "2147483647");
+  fails("policy.d_model", "1048576");
+  fails("policy.layers", "100000");
+  fails("policy.mlp_ratio", "1e300");
+  fails("policy.mlp_ratio", "1e-9");
+  fails("policy.action_dim", "2147483647");
+  fails("policy.max_length", "2147483647");
+  fails("optimisation.learning_rate", "1e30");
+  fails("optimisation.grad_accum", "2147483647");
+  fails("optimisation.target_steps", "2147483647");
+  fails("checkpoint.minutes", "1e300");
+  fails("penalty.keep", "1e300");
+  fails("seed", "-1");
+  EXPECT_THAT(error(minimal, {{"policy.d_model", "8192"}, {"policy.layers", "256"}}),
+              HasSubstr("policy.d_model is 8192"));
+  EXPECT_THAT(error(minimal, {{"name", "\"a\xff\""}}), HasSubstr("c.yaml"));
+}
+
 TEST_F(ConfigText, ErrorsNameFileAndField) {
   using testing::AllOf;
   using testing::HasSubstr;
@@ -215,6 +290,8 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
 
 TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
   const Json a = load(minimal).to_json();
+  EXPECT_EQ(load(minimal, {{"actions.keep", "[0.1, 1.0]"}}).to_json()["actions"]["keep"].dump(),
+            "[0.1,1.0]");
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"seed", "9"},
                                                         {"rollout.temperature", "1"},
@@ -225,6 +302,7 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"reward.task_kl", "0.5"},
                                                         {"optimisation.entropy", "0"},
                                                         {"budgets.keep", "[0.5, 0.9]"},
+                                                        {"optimisation.final_learning_rate", "0"},
                                                         {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
   }

@@ -15,36 +15,14 @@ std::unique_ptr<FrozenModel> tiny_model() {
                     {.precision = Precision::f32, .deterministic = true});
 }
 
-// Plays recorded actions, a schedule for each (input, rollout), and asks for all that is recorded.
-class Recorded : public Policy {
- public:
-  Recorded(ActionSpace space, std::vector<std::vector<int>> schedules, int group)
-      : space_(std::move(space)), schedules_(std::move(schedules)), group_(group) {}
-
-  std::string name() const override { return "recorded"; }
-  const ActionSpace& space() const override { return space_; }
-  Needs needs() const override { return {.hidden = true, .embedding = true}; }
-  std::unique_ptr<PolicyState> begin(const Budget&, int, const EpisodeId& id) const override {
-    auto state = std::make_unique<State>();
-    state->schedule = &schedules_.at(id.sequence * static_cast<uint64_t>(group_) + id.rollout);
-    return state;
-  }
-  void next(std::span<PolicyStep> steps) const override {
-    for (PolicyStep& step : steps) {
-      const auto& schedule = *static_cast<State*>(step.state)->schedule;
-      step.action = schedule.at(static_cast<size_t>(step.observation->step - 1));
-      step.log_prob = 0.0f;
-    }
-  }
-
- private:
-  struct State : PolicyState {
-    const std::vector<int>* schedule = nullptr;
-  };
-  ActionSpace space_;
-  std::vector<std::vector<int>> schedules_;
-  int group_;
-};
+// Plays a schedule for each (input, rollout) and has all observed that is recorded.
+std::unique_ptr<Policy> replay(const ActionSpace& space,
+                               const std::vector<std::vector<int>>& schedules, size_t group) {
+  RecordedSchedules recorded;
+  for (size_t n = 0; n < schedules.size(); ++n)
+    recorded[{n / group, static_cast<uint32_t>(n % group)}] = schedules[n];
+  return make_replay_policy(space, std::move(recorded), {.hidden = true, .embedding = true});
+}
 
 struct GoldenRollout {
   TensorStore store = TensorStore::open_file(golden_sol() / "train_step.safetensors");
@@ -96,9 +74,9 @@ TEST(GoldenRollout, RecordedActionsGiveTheRecordedBatch) {
                                        golden.space.size());
   std::vector<std::vector<int>> actions;
   for (const Schedule& s : recorded) actions.push_back(s.actions);
-  const Recorded policy(golden.space, actions, 4);
+  const auto policy = replay(golden.space, actions, 4);
   const auto model = tiny_model();
-  std::vector<Schedule> schedules = roll_out(*model, policy, golden.config, golden.inputs);
+  std::vector<Schedule> schedules = roll_out(*model, *policy, golden.config, golden.inputs);
   ASSERT_EQ(schedules.size(), 8u);
 
   std::vector<double> reward_differences, hidden_differences;
@@ -207,9 +185,9 @@ TEST(Rollout, DivergenceFromDenseLowersTheReward) {
   for (auto& schedule : harsh) schedule[3] = 0;
   small.config.task_kl = 2.0;
   const auto same =
-      roll_out(*small.model, Recorded(small.space, dense, 4), small.config, small.inputs);
+      roll_out(*small.model, *replay(small.space, dense, 4), small.config, small.inputs);
   const auto other =
-      roll_out(*small.model, Recorded(small.space, harsh, 4), small.config, small.inputs);
+      roll_out(*small.model, *replay(small.space, harsh, 4), small.config, small.inputs);
   for (size_t n = 0; n < 8; ++n) {
     for (size_t t = 0; t < 16; ++t) {
       EXPECT_NEAR(same[n].rewards[t], same[n].log_likelihood[t],

@@ -1,17 +1,17 @@
 #include "training/trainer.h"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "base/file_io.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "file_size_limit.h"
 #include "golden_schedules.h"
 #include "sol/controller.h"
 #include "sol/error.h"
+#include "throws.h"
 #include "training/checkpoint.h"
 
 namespace sol::test {
@@ -66,6 +66,8 @@ class TrainerTest : public testing::Test {
     options.initial = initial_;
     options.resume = resume;
     options.overwrite = overwrite_;
+    options.deterministic = deterministic_;
+    options.minutes = minutes_;
     return train_controller(*model_, data_, config_, options, callbacks, stop.get_token());
   }
 
@@ -80,7 +82,7 @@ class TrainerTest : public testing::Test {
 
   fs::path out(const char* name = "out") const { return directory_.path() / name; }
   static std::string weights(const fs::path& dir) {
-    return read_file(dir / "controller.safetensors");
+    return read_file(dir / read_json(dir / "controller.json")["weights"].get<std::string>());
   }
 
   TemporaryDirectory directory_;
@@ -88,7 +90,8 @@ class TrainerTest : public testing::Test {
       load_model(test_data() / "golden" / "tiny_untied_f32", {.precision = Precision::f32});
   TrainingConfig config_;
   BlockDataset data_ = random_blocks(9, 29);
-  bool overwrite_ = false;
+  bool overwrite_ = false, deterministic_ = false;
+  double minutes_ = 0;
   fs::path initial_;
   std::vector<CollectionMetrics> seen_;
   std::vector<std::string> notes_;
@@ -102,12 +105,12 @@ TEST_F(TrainerTest, WritesAControllerAndALog) {
   EXPECT_EQ(controller.space(), config_.space);
   EXPECT_EQ(controller.settings().horizon, 4);
   EXPECT_EQ(controller.settings().model_fingerprint, model_->fingerprint());
-  EXPECT_DOUBLE_EQ(controller.settings().eta.low, 0.1875);
+  EXPECT_DOUBLE_EQ(controller.settings().ranges.eta.low, 0.1875);
   const Json training = parse_json(controller.settings().training_json, "training");
   EXPECT_EQ(training.at("updates"), 5);
   EXPECT_EQ(training.at("config").at("rollout").at("context"), 24);
   for (const char* field : {"commit", "isa", "threads", "seconds", "precision"}) {
-    EXPECT_TRUE(training.contains(field)) << field;
+    EXPECT_TRUE(training.contains(field) || training.at("run").contains(field)) << field;
   }
 
   // 6 minibatches a collection, 4 an update: 5 updates end within the fourth collection.
@@ -183,6 +186,46 @@ TEST_F(TrainerTest, AFinishedRunCanBeProlonged) {
   EXPECT_EQ(weights(out("parts")), weights(out("whole")));
 }
 
+TEST_F(TrainerTest, ResumingAFinishedRunLeavesItsControllerAlone) {
+  const TrainingOutcome first = train(out());
+  Controller with_frontier = Controller::load(out());
+  with_frontier.set_frontier({{0.5, {0.5f, 0.5f, 0.5f}, 20.0}});
+  with_frontier.save(out());
+  const std::string before = read_file(out() / "controller.json");
+  const TrainingOutcome again = train(out(), true);
+  EXPECT_TRUE(again.finished);
+  EXPECT_EQ(read_file(out() / "controller.json"), before);
+  EXPECT_EQ(to_json(again.last), to_json(first.last));
+  EXPECT_THAT(notes_, testing::Contains(testing::HasSubstr("nothing is left to do")));
+  // A controller that got lost is made again, with the metrics of the run.
+  fs::remove(out() / "controller.json");
+  train(out(), true);
+  const Json training =
+      parse_json(Controller::load(out()).settings().training_json, "controller.json");
+  EXPECT_EQ(training.at("last_collection"), to_json(first.last));
+}
+
+TEST_F(TrainerTest, MetricsAreOverAllBatchesOfACollection) {
+  config_.grad_accum = 1000;  // the policy stays as it is
+  train(out("two batches"), false, 1);
+  config_.target_steps = 32;
+  train(out("one batch each"), false, 2);
+  ASSERT_EQ(seen_.size(), 3u);
+  EXPECT_NE(seen_[1].advantage_deviation, seen_[2].advantage_deviation);
+  EXPECT_DOUBLE_EQ(seen_[0].advantage_deviation,
+                   (seen_[1].advantage_deviation + seen_[2].advantage_deviation) / 2);
+}
+
+TEST_F(TrainerTest, AnIncompleteLogIsAnErrorOnResumption) {
+  train(out(), false, 2);
+  const std::string log = read_file(out() / "train.jsonl");
+  write_file_atomically(out() / "train.jsonl", log.substr(0, log.find('\n') + 5));
+  EXPECT_THAT(error(out(), true),
+              testing::AllOf(testing::HasSubstr("train.jsonl"), testing::HasSubstr("1 lines")));
+  fs::remove(out() / "train.jsonl");
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("train.jsonl"));
+}
+
 TEST_F(TrainerTest, ADecayingLearningRateSurvivesResumption) {
   config_.optimiser.final_learning_rate = 1e-6;
   train(out("whole"));
@@ -206,6 +249,21 @@ TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   EXPECT_THAT(error(out("third")), testing::HasSubstr("same shape"));
   initial_ = out("nothing");
   EXPECT_THAT(error(out("third")), testing::HasSubstr("nothing"));
+}
+
+TEST_F(TrainerTest, ADeterministicRunDoesNotDependOnTheThreads) {
+  model_ = load_model(test_data() / "golden" / "tiny_untied_f32",
+                      {.precision = Precision::f32, .deterministic = true});
+  deterministic_ = true;
+  config_.policy.d_model = 128;  // wide enough for LibTorch to share sums among threads
+  const int before = thread_count();
+  set_thread_count(1);
+  train(out("one"));
+  set_thread_count(3);
+  train(out("three"));
+  EXPECT_EQ(thread_count(), 3);
+  set_thread_count(before);
+  EXPECT_EQ(weights(out("three")), weights(out("one")));
 }
 
 TEST_F(TrainerTest, AnotherSeedGivesAnotherController) {
@@ -266,30 +324,100 @@ TEST_F(TrainerTest, DamagedCheckpointsAreErrors) {
   const TensorToWrite tensor{"x", DType::f32, {1}, std::as_bytes(std::span(&one, 1))};
   write_safetensors(path, {&tensor, 1});
   EXPECT_THAT(error(out(), true), testing::HasSubstr("not a training checkpoint"));
-  write_safetensors(path, {&tensor, 1}, {{"state", R"({"format_version": 2})"}});
-  EXPECT_THAT(error(out(), true), testing::HasSubstr("format 2"));
+  write_safetensors(path, {&tensor, 1}, {{"state", R"({"format_version": 1})"}});
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("format 1"));
 }
 
-// Limits the size of any file this process writes, as a full disk would.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    rlimit limit = old_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
+TEST_F(TrainerTest, HostileCheckpointsAreErrors) {
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const std::string good = read_file(path);
+  const auto error_with = [&](const char* field, const Json& value) {
+    write_file_atomically(path, good);
+    const TensorStore store = TensorStore::open_file(path).copy();
+    Json state = parse_json(TensorStore::open_file(path).metadata().at("state"), "state");
+    state[field] = value;
+    std::vector<TensorToWrite> tensors;
+    for (const auto& [name, tensor] : store.tensors())
+      tensors.push_back({name, tensor.type, tensor.shape, tensor.bytes});
+    write_safetensors(path, tensors, {{"state", state.dump()}});
+    return error(out(), true);
+  };
+  for (const char* counter : {"collections", "position", "minibatches", "updates"}) {
+    EXPECT_THAT(error_with(counter, INT64_MAX), testing::HasSubstr(counter));
+    EXPECT_THAT(error_with(counter, -1), testing::HasSubstr(counter));
   }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  EXPECT_THAT(error_with("minibatches", config_.grad_accum), testing::HasSubstr("grad_accum"));
+  EXPECT_THAT(error_with("seconds", -1.0), testing::HasSubstr("seconds"));
+  EXPECT_THAT(error_with("identity", 5), testing::HasSubstr("identity"));
+  EXPECT_EQ(error_with("seconds", 1.0), "");
+}
 
- private:
-  rlimit old_{};
-  void (*old_handler_)(int);
-};
+TEST_F(TrainerTest, ADivergedStateIsNeitherSavedNorLoaded) {
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const Json identity =
+      parse_json(TensorStore::open_file(path).metadata().at("state"), "state").at("identity");
+  const TrainingState good = load_checkpoint(path, identity);
+  const std::string before = read_file(path);
+  const auto spoiled = [&](auto&& values_of) {
+    TrainingState state = good;
+    values_of(state)[0] = std::nanf("");
+    EXPECT_THAT([&] { save_checkpoint(path, state, identity); },
+                throws({path.string(), "diverged", "learning_rate"}));
+    EXPECT_EQ(read_file(path), before);
+  };
+  spoiled([](TrainingState & s) -> auto& { return s.parameters.begin()->second.values; });
+  spoiled([](TrainingState & s) -> auto& { return s.gradients.begin()->second.values; });
+  spoiled([](TrainingState & s) -> auto& { return s.moments.begin()->second.first; });
+  spoiled([](TrainingState & s) -> auto& { return s.moments.begin()->second.second; });
+  // Another program's file.
+  std::string bytes = before;
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\xff");
+  write_file_atomically(path, bytes);
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("diverged"));
+}
+
+TEST_F(TrainerTest, ADivergingRunSaysSoAndKeepsAFiniteCheckpoint) {
+  train(out(), false, 1);
+  config_.optimiser.learning_rate = config_.optimiser.weight_decay = 1e6;
+  config_.grad_accum = config_.checkpoint_updates = 1;
+  config_.updates = 100;
+  overwrite_ = true;
+  EXPECT_THAT(error(out()), testing::ContainsRegex("learning.rate|diverged"));
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  if (!fs::exists(path)) return;  // it diverged before the first one
+  const TensorStore store = TensorStore::open_file(path);
+  for (const auto& [name, tensor] : store.tensors())
+    EXPECT_EQ(tensor.first_not_finite(), std::nullopt) << name;
+}
+
+TEST_F(TrainerTest, OnlyOneRunAtATimeWritesToADirectory) {
+  ensure_writable_directory(out());
+  const DirectoryLock other(out());
+  EXPECT_THAT(error(out()), testing::HasSubstr("another process"));
+}
+
+TEST_F(TrainerTest, AControllerWithoutACheckpointIsNotResumed) {
+  train(out());
+  const std::string before = read_file(out() / "controller.json");
+  fs::remove_all(out() / "checkpoint");
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("no checkpoint to resume from"));
+  EXPECT_EQ(read_file(out() / "controller.json"), before);
+}
+
+TEST_F(TrainerTest, AModelsDirectoryIsNotTrainedInto) {
+  ensure_writable_directory(out());
+  write_file_atomically(out() / "config.json", "{}");
+  overwrite_ = true;
+  EXPECT_THAT(error(out()), testing::HasSubstr("holds a model"));
+}
+
+TEST_F(TrainerTest, HoweverShortTheTimeSomethingIsTrained) {
+  minutes_ = 1e-9;
+  EXPECT_GT(train(out()).updates, 0);
+  EXPECT_EQ(seen_.size(), 1u);
+}
 
 TEST_F(TrainerTest, AFullDiskLeavesTheOldCheckpoint) {
   train(out("whole"));

@@ -12,6 +12,8 @@ void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int
                       int out_begin, int out_end, float* y, int64_t y_stride);
 void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
                      int out_end, float* y, int64_t y_stride);
+void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out);
+void compress_row(const float* x, int n, WeightType type, std::byte* row);
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out);
 void rotary(float* x, int heads, int dim, const float* cos, const float* sin);
 void silu_mul(const float* gate, const float* up, int n, float* out);

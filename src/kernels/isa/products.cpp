@@ -1,4 +1,5 @@
 // Products with weight matrices: one row at memory speed, several rows with the weights reused.
+#include "kernels/isa/compressed_products.h"
 #include "kernels/isa/functions.h"
 #include "kernels/isa/tile.h"
 
@@ -143,6 +144,17 @@ void widen_block(const WeightView& w, int channel, int channels, int out, int ou
   }
 }
 
+void widen_coded_block(const WeightView& w, int channel, int channels, int out, int outputs,
+                       Panel (&block)[kPanels]) {
+  alignas(64) float row[kBlockOutputs] = {};
+  for (int k = 0; k < channels; ++k) {
+    widen_row(w, channel + k, out, out + outputs, ElementType::f32, row);
+    for (int p = 0; p * kPanelOutputs < outputs; ++p)
+      for (int v = 0; v < kPanelVectors; ++v)
+        store(block[p][k] + v * kWidth, load(row + p * kPanelOutputs + v * kWidth));
+  }
+}
+
 // R rows times one panel, of which `outputs` columns are real.
 template <int R>
 void multiply_panel(const float* x, int64_t x_stride, int channel, int channels, const Panel& panel,
@@ -174,15 +186,15 @@ void multiply_panel(const float* x, int64_t x_stride, int channel, int channels,
   }
 }
 
-template <typename T>
-void multiply_blocks(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
-                     int out_end, float* y, int64_t y_stride) {
+template <typename Widen>
+void multiply_blocks(const Widen& widen, const WeightView& w, const float* x, int64_t x_stride,
+                     int rows, int out_begin, int out_end, float* y, int64_t y_stride) {
   alignas(64) Panel block[kPanels] = {};
   for (int o = out_begin; o < out_end; o += kBlockOutputs) {
     const int outputs = smaller(kBlockOutputs, out_end - o);
     for (int k = 0; k < w.in; k += kBlockChannels) {
       const int channels = smaller(kBlockChannels, w.in - k);
-      widen_block<T>(w, k, channels, o, outputs, block);
+      widen(w, k, channels, o, outputs, block);
       for (int p = 0; p * kPanelOutputs < outputs; ++p) {
         const int begin = p * kPanelOutputs;
         for_row_groups(rows, [&]<int R>(int r) {
@@ -197,6 +209,10 @@ void multiply_blocks(const WeightView& w, const float* x, int64_t x_stride, int 
 }  // namespace
 
 void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
+  if (holds_codes(w.type)) {
+    matmul_out_major_compressed(w, x, 0, 1, out_begin, out_end, y, 0);
+    return;
+  }
   with_type(w.type, [&]<typename T>(const T*) {
     int o = out_begin;
     for (; o + kMatvecRows <= out_end; o += kMatvecRows)
@@ -212,6 +228,10 @@ void matvec_in_major(const WeightView& w, const float* x, const int* channels, i
     for (int o = out_begin; o < out_end; ++o) y[o] = 0;
     return;
   }
+  if (holds_codes(w.type)) {
+    stream_channels_compressed(w, x, 0, 1, channels, n, out_begin, out_end, y, 0);
+    return;
+  }
   with_type(w.type, [&]<typename T>(const T*) {
     stream_channels<1, kMatvecRows, T>(w, x, 0, channels, n, out_begin, out_end, y, 0);
   });
@@ -219,9 +239,13 @@ void matvec_in_major(const WeightView& w, const float* x, const int* channels, i
 
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
                       int out_begin, int out_end, float* y, int64_t y_stride) {
+  if (holds_codes(w.type)) {
+    matmul_out_major_compressed(w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+    return;
+  }
   // Outputs in blocks whose weights stay in the second-level cache while all rows pass over them.
   constexpr int64_t kBlockBytes = 512 * 1024;
-  const int64_t row_bytes = static_cast<int64_t>(w.in) * (w.type == ElementType::f32 ? 4 : 2);
+  const int64_t row_bytes = static_cast<int64_t>(w.in) * (w.type == WeightType::f32 ? 4 : 2);
   int block = static_cast<int>(kBlockBytes / (row_bytes + 1)) / kDotTileOutputs * kDotTileOutputs;
   if (block < kDotTileOutputs) block = kDotTileOutputs;
   with_type(w.type, [&]<typename T>(const T*) {
@@ -242,6 +266,14 @@ void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int
 
 void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
                      int out_end, float* y, int64_t y_stride) {
+  if (holds_codes(w.type)) {
+    if (rows <= 4)
+      stream_channels_compressed(w, x, x_stride, rows, nullptr, w.in, out_begin, out_end, y,
+                                 y_stride);
+    else
+      multiply_blocks(widen_coded_block, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+    return;
+  }
   with_type(w.type, [&]<typename T>(const T*) {
     const auto stream = [&]<int R, int C>() {
       stream_channels<R, C, T>(w, x, x_stride, nullptr, w.in, out_begin, out_end, y, y_stride);
@@ -262,7 +294,7 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
         stream.template operator()<4, 4>();
         break;
       default:
-        multiply_blocks<T>(w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+        multiply_blocks(widen_block<T>, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
     }
   });
 }

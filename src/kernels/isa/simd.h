@@ -13,6 +13,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/compressed.h"
 #include "kernels/kernels.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
@@ -57,6 +58,15 @@ inline void with_type(ElementType type, const Body& body) {
     body(static_cast<const float*>(nullptr));
   else
     body(static_cast<const bf16*>(nullptr));
+}
+
+// The same for matrices that are not compressed.
+template <typename Body>
+inline void with_type(WeightType type, const Body& body) {
+  with_type(type == WeightType::f32 ? ElementType::f32 : ElementType::bf16, body);
+}
+inline bool holds_codes(WeightType type) {
+  return type == WeightType::int8 || type == WeightType::int4;
 }
 
 inline int smaller(int a, int b) {

@@ -17,6 +17,7 @@ struct Keys {
 inline constexpr int kMatvecRows = 4;
 inline constexpr int kDotTileRows = 2, kDotTileOutputs = 3;
 inline constexpr int kTileRows = 6, kTileVectors = 1;
+inline constexpr int kCodeTileOutputs = 1;
 // Attention (attend.cpp): rows that share a load of four keys, and rows and vectors of the weighted
 // sum of values.
 inline constexpr int kScoreRows = 1;
@@ -90,6 +91,25 @@ inline void store(bf16* p, Vec a, First f) {
   bf16 whole[kWidth];
   store(whole, a, All{});
   for (int i = 0; i < f.n; ++i) p[i].bits = whole[i].bits;
+}
+
+// 16 signed codes.
+inline Vec widen_codes(__m128i codes) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(codes, 8)))};
+}
+inline Vec load_int8(const std::byte* p) {
+  return widen_codes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Vec operator*(Vec a, Vec b);
+// 32 weights of 4 bits: scale * kInt4Values[code].
+inline void load_int4(const std::byte* p, const Vec&, float scale, Vec& first, Vec& second) {
+  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(kInt4Values));
+  const __m128i nibble = _mm_set1_epi8(0x0f);
+  first = widen_codes(_mm_shuffle_epi8(table, _mm_and_si128(codes, nibble))) * set(scale);
+  second = widen_codes(_mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(codes, 4), nibble))) *
+           set(scale);
 }
 
 inline Vec operator+(Vec a, Vec b) {

@@ -17,6 +17,7 @@ struct Keys {
 inline constexpr int kMatvecRows = 8;
 inline constexpr int kDotTileRows = 4, kDotTileOutputs = 5;
 inline constexpr int kTileRows = 6, kTileVectors = 4;
+inline constexpr int kCodeTileOutputs = 4;
 // Attention (attend.cpp): rows that share a load of four keys, and rows and vectors of the weighted
 // sum of values.
 inline constexpr int kScoreRows = 4;
@@ -72,6 +73,19 @@ inline void store(bf16* p, Vec a, All) {
 }
 inline void store(bf16* p, Vec a, First f) {
   _mm256_mask_storeu_epi16(p, first_bits(f.n), narrow(a));
+}
+
+// 16 signed codes.
+inline Vec load_int8(const std::byte* p) {
+  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes))};
+}
+// 32 weights of 4 bits: scale * values[code]. The table is multiplied, not what comes out of it.
+inline void load_int4(const std::byte* p, const Vec& values, float scale, Vec& first, Vec& second) {
+  const __m512 table = _mm512_mul_ps(values.v, _mm512_set1_ps(scale));
+  const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  first.v = _mm512_permutexvar_ps(codes, table);  // looks at the low four bits only
+  second.v = _mm512_permutexvar_ps(_mm512_srli_epi32(codes, 4), table);
 }
 
 inline Vec operator+(Vec a, Vec b) {

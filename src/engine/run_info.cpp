@@ -1,10 +1,22 @@
-#include "evaluation/run_info.h"
+#include "engine/run_info.h"
 
 #include "base/build_info.h"
 #include "base/cpu.h"
 #include "base/threads.h"
 
 namespace sol {
+
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::automatic:
+      return "auto";
+    case Precision::f32:
+      return "f32";
+    case Precision::bf16:
+      return "bf16";
+  }
+  return "";
+}
 
 RunInfo describe_run(const FrozenModel& model, const std::string& model_name, uint64_t seed,
                      const std::string& command) {
@@ -14,7 +26,8 @@ RunInfo describe_run(const FrozenModel& model, const std::string& model_name, ui
   info.command = command;
   info.model = model_name;
   info.model_fingerprint = model.fingerprint();
-  info.precision = model.precision() == Precision::bf16 ? "bf16" : "f32";
+  info.precision = to_string(model.precision());
+  info.weights = std::string(weights_name(model));
   info.isa = std::string(to_string(current_isa()));
   info.cpu = cpu_description();
   info.threads = thread_count();
@@ -29,6 +42,7 @@ Json to_json(const RunInfo& info) {
           {"model", info.model},
           {"model_fingerprint", info.model_fingerprint},
           {"precision", info.precision},
+          {"weights", info.weights},
           {"isa", info.isa},
           {"cpu", info.cpu},
           {"threads", info.threads},

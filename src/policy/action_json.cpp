@@ -1,4 +1,4 @@
-#include "policy/action_space_json.h"
+#include "policy/action_json.h"
 
 #include <charconv>
 
@@ -34,6 +34,17 @@ double shortest_decimal(float x) {
   double value = x;
   if (error == std::errc()) std::from_chars(text, end, value);
   return value;
+}
+
+Json budget_to_json(const Budget& budget) {
+  return {{"kappa", shortest_decimal(budget.kappa)},
+          {"rho", shortest_decimal(budget.rho)},
+          {"eta", shortest_decimal(budget.eta)}};
+}
+
+Budget budget_from_json(const Json& json, const std::string& where) {
+  return {json_get<float>(json, "kappa", where), json_get<float>(json, "rho", where),
+          json_get<float>(json, "eta", where)};
 }
 
 Json action_space_to_json(const ActionSpace& space) {

@@ -1,4 +1,4 @@
-// Where a result comes from; part of every result (DESIGN, "Files").
+// Where a result comes from; part of every result (docs/formats.md, "Results").
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RunInfo {
   std::string command;  // as typed
   std::string model;    // its directory's name
   std::string model_fingerprint;
-  std::string precision, isa, cpu;
+  std::string precision, weights, isa, cpu;  // weights: f32, bf16, int8 or int4
   int threads = 0;
   uint64_t seed = 0;
 };

@@ -1,0 +1,24 @@
+// Checks of options' values, with messages that say what is allowed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+namespace sol::app {
+
+// A whole number in decimal digits, from `low` to `high`. Whatever does not fit into 64 bits is out
+// of range rather than wrapped.
+CLI::Validator in_range(int64_t low, uint64_t high);
+// As the largest int allows: what integer options are stored in.
+CLI::Validator at_least(int low);
+
+// A finite number from `low` to `high`, both included.
+CLI::Validator number_in(double low, double high);
+// A finite number that is more than 0.
+CLI::Validator positive_number();
+
+// Makes "--option ''" of every option of `command` and its subcommands wrong usage: an unset
+// variable of a shell script must not pass for an option that was not given.
+void reject_empty_values(CLI::App& command);
+
+}  // namespace sol::app

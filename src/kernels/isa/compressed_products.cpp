@@ -1,0 +1,223 @@
+// Products with compressed weights. A weight is scale * code, exact in float32, and enters the same
+// chains of fused multiply-adds as an uncompressed one (products.cpp), so results are bit for bit
+// those of the widened matrix.
+#include "kernels/isa/compressed_products.h"
+
+#include "kernels/isa/compressed_row.h"
+
+namespace sol::kernels::SOL_ISA_NAME {
+namespace {
+
+// Scales are widened before use, so that they can be multiplied straight from memory: those of this
+// many groups of an out_major row at a time, and of this many of an in_major one. The latter is how
+// much of a row is read at once: the longer, the better prefetching works (a quarter faster than
+// with 128 groups, measured).
+constexpr int kChunk = 128;
+constexpr int kPieceGroups = 512;
+
+// The cache line at p into the second-level cache, once for the groups that share it. Rows are so
+// short that the processor's own prefetching hardly starts before they end: fetching the same part
+// of the rows that follow made 4-bit rows half as fast again (measured). May point beyond the
+// weights: harmless.
+template <typename Codes>
+void prefetch_line(const std::byte* p, int group) {
+  constexpr int kGroups = 64 / Codes::kGroupBytes;
+  if (group % kGroups == 0) __builtin_prefetch(p, 0, 2);
+}
+
+// O outputs of R rows.
+template <int R, int O, typename Codes>
+void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x_stride, int output,
+              float* y, int64_t y_stride) {
+  static_assert(R <= 4);
+  const std::byte* row[O];
+  Vec sum[O][4];
+  for (int o = 0; o < O; ++o) {
+    row[o] = row_at(w, output + o);
+    for (int r = 0; r < 4; ++r) sum[o][r] = zero();
+  }
+  alignas(64) float scale[O][kChunk];
+  const int groups = groups_of(w.in);
+  for (int begin = 0; begin < groups; begin += kChunk) {
+    const int count = smaller(kChunk, groups - begin);
+    for (int o = 0; o < O; ++o) Codes::load_scales(row[o], w.in, begin, count, scale[o]);
+    for (int g = 0; g < count; ++g) {
+      const int i = (begin + g) * kGroup;
+      Vec first[R], second[R];
+      for (int r = 0; r < R; ++r) load_pair(x + r * x_stride + i, w.in - i, first[r], second[r]);
+      for (int o = 0; o < O; ++o) {
+        const std::byte* at = row[o] + static_cast<int64_t>(begin + g) * Codes::kGroupBytes;
+        // The rows lie one after the other: the next O of them follow.
+        if constexpr (R == 1) prefetch_line<Codes>(at + O * w.stride, g);
+        Vec low, high;
+        codes.load_group(at, scale[o][g], low, high);
+        for (int r = 0; r < R; ++r) {
+          sum[o][r] = fma(first[r], low, sum[o][r]);
+          sum[o][r] = fma(second[r], high, sum[o][r]);
+        }
+      }
+    }
+  }
+  for (int o = 0; o < O; ++o) {
+    float sums[4];
+    reduce_add4(sum[o][0], sum[o][1], sum[o][2], sum[o][3], sums);
+    for (int r = 0; r < R; ++r) y[r * y_stride + o] = sums[r];
+  }
+}
+
+template <int R, int O, typename Codes>
+void dot_rows(const Codes& codes, const WeightView& w, const float* x, int64_t x_stride, int begin,
+              int end, float* y, int64_t y_stride) {
+  int o = begin;
+  for (; o + O <= end; o += O) dot_tile<R, O>(codes, w, x, x_stride, o, y + o, y_stride);
+  for (; o < end; ++o) dot_tile<R, 1>(codes, w, x, x_stride, o, y + o, y_stride);
+}
+
+// Adds C channels' rows to R rows of y, groups [begin, begin + count) of which `outputs` are real.
+// While they are worked on, the same part of the rows that follow is fetched.
+template <int R, int C, typename Codes>
+void add_channels(const Codes& codes, const std::byte* const (&row)[C],
+                  const std::byte* const (&ahead)[C], const float (&x)[R][C],
+                  const float (&scale)[C][kPieceGroups], bool first_channels, int begin,
+                  int outputs, float* y, int64_t y_stride) {
+  for (int g = 0; g * kGroup < outputs; ++g) {
+    const int64_t offset = static_cast<int64_t>(begin + g) * Codes::kGroupBytes;
+    const int left = outputs - g * kGroup;
+    Vec low[R], high[R];
+    for (int r = 0; r < R; ++r) {
+      if (first_channels)
+        low[r] = high[r] = zero();
+      else
+        load_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
+    }
+    for (int c = 0; c < C; ++c) {
+      prefetch_line<Codes>(ahead[c] + offset, g);
+      Vec first, second;
+      codes.load_group(row[c] + offset, scale[c][g], first, second);
+      for (int r = 0; r < R; ++r) {
+        low[r] = fma(set(x[r][c]), first, low[r]);
+        high[r] = fma(set(x[r][c]), second, high[r]);
+      }
+    }
+    for (int r = 0; r < R; ++r) store_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
+  }
+}
+
+struct Channels {
+  const WeightView& w;
+  const int* listed;  // nullptr: all
+  int n;
+  int at(int k) const { return listed ? listed[k] : k; }
+};
+
+template <int R, int C, typename Codes>
+void add_channels_at(const Codes& codes, const Channels& channels, int k, const float* x,
+                     int64_t x_stride, int begin, int outputs, float* y, int64_t y_stride) {
+  const WeightView& w = channels.w;
+  const std::byte *row[C], *ahead[C];
+  float factor[R][C];
+  alignas(64) float scale[C][kPieceGroups];
+  for (int c = 0; c < C; ++c) {
+    const int channel = channels.at(k + c);
+    row[c] = row_at(w, channel);
+    ahead[c] = row_at(w, channels.at(smaller(k + C + c, channels.n - 1)));
+    for (int r = 0; r < R; ++r) factor[r][c] = x[r * x_stride + channel];
+    Codes::load_scales(row[c], w.out, begin, groups_of(outputs), scale[c]);
+  }
+  add_channels<R, C>(codes, row, ahead, factor, scale, k == 0, begin, outputs,
+                     y + static_cast<int64_t>(begin) * kGroup, y_stride);
+}
+
+// The piece of y that channels add to stays in cache between passes.
+template <int R, int C, typename Codes>
+void stream(const Codes& codes, const Channels& channels, const float* x, int64_t x_stride,
+            int out_begin, int out_end, float* y, int64_t y_stride) {
+  constexpr int kPiece = kPieceGroups * kGroup;
+  for (int o = out_begin; o < out_end; o += kPiece) {
+    const int outputs = smaller(kPiece, out_end - o);
+    int k = 0;
+    for (; k + C <= channels.n; k += C)
+      add_channels_at<R, C>(codes, channels, k, x, x_stride, o / kGroup, outputs, y, y_stride);
+    for (; k < channels.n; ++k)
+      add_channels_at<R, 1>(codes, channels, k, x, x_stride, o / kGroup, outputs, y, y_stride);
+  }
+}
+
+}  // namespace
+
+void matmul_out_major_compressed(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                                 int out_begin, int out_end, float* y, int64_t y_stride) {
+  with_codes(w.type, [&]<typename Codes>(const Codes& codes) {
+    int r = 0;
+    for (; r + 4 <= rows; r += 4)
+      dot_rows<4, kCodeTileOutputs>(codes, w, x + r * x_stride, x_stride, out_begin, out_end,
+                                    y + r * y_stride, y_stride);
+    for (; r + 2 <= rows; r += 2)
+      dot_rows<2, kCodeTileOutputs>(codes, w, x + r * x_stride, x_stride, out_begin, out_end,
+                                    y + r * y_stride, y_stride);
+    for (; r < rows; ++r)
+      dot_rows<1, kMatvecRows>(codes, w, x + r * x_stride, x_stride, out_begin, out_end,
+                               y + r * y_stride, y_stride);
+  });
+}
+
+void stream_channels_compressed(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                                const int* channels, int n, int out_begin, int out_end, float* y,
+                                int64_t y_stride) {
+  const Channels listed{w, channels, n};
+  with_codes(w.type, [&]<typename Codes>(const Codes& codes) {
+    const auto run = [&]<int R, int C>() {
+      stream<R, C>(codes, listed, x, x_stride, out_begin, out_end, y, y_stride);
+    };
+    switch (rows) {
+      case 1:
+        run.template operator()<1, kMatvecRows>();
+        break;
+      case 2:
+        run.template operator()<2, 4>();
+        break;
+      case 3:
+        run.template operator()<3, 4>();
+        break;
+      case 4:
+        run.template operator()<4, 4>();
+        break;
+      default:
+        break;
+    }
+  });
+}
+
+void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
+  if (!holds_codes(w.type)) {
+    with_type(w.type, [&]<typename T>(const T*) {
+      const T* from = static_cast<const T*>(w.data) + row * w.stride + begin;
+      with_type(type, [&]<typename To>(const To*) {
+        To* to = static_cast<To*>(out);
+        for_vectors(end - begin,
+                    [&](int i, auto part) { store(to + i, load(from + i, part), part); });
+      });
+    });
+    return;
+  }
+  const int columns = w.layout == Layout::out_major ? w.in : w.out;
+  const std::byte* stored = row_at(w, row);
+  with_codes(w.type, [&]<typename Codes>(const Codes& codes) {
+    with_type(type, [&]<typename To>(const To*) {
+      To* to = static_cast<To*>(out) - begin;
+      float scale[kChunk];
+      for (int o = begin; o < end; o += kChunk * kGroup) {
+        const int outputs = smaller(kChunk * kGroup, end - o), group = o / kGroup;
+        Codes::load_scales(stored, columns, group, groups_of(outputs), scale);
+        for (int g = 0; g * kGroup < outputs; ++g) {
+          Vec first, second;
+          codes.load_group(stored + static_cast<int64_t>(group + g) * Codes::kGroupBytes, scale[g],
+                           first, second);
+          store_pair(to + o + g * kGroup, outputs - g * kGroup, first, second);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace sol::kernels::SOL_ISA_NAME

@@ -1,0 +1,87 @@
+// Reading compressed rows (kernels/compressed.h), a group of 32 weights at a time.
+#pragma once
+
+#include "kernels/isa/simd.h"
+
+namespace sol::kernels::SOL_ISA_NAME {
+
+inline constexpr int kGroup = kCodeGroup;
+static_assert(kGroup == 2 * kWidth);
+
+inline int groups_of(int n) {
+  return (n + kGroup - 1) / kGroup;
+}
+
+// Rows of 8-bit codes.
+struct Int8Rows {
+  static constexpr int kGroupBytes = kGroup;
+  // Scales of groups [begin, begin + count) of a row of n weights.
+  static void load_scales(const std::byte* row, int n, int, int count, float* scales) {
+    const bf16* stored =
+        reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes);
+    const Vec scale = load(stored, First{1});
+    float lanes[kWidth];
+    store(lanes, scale, All{});
+    for (int g = 0; g < count; ++g) scales[g] = lanes[0];
+  }
+  void load_group(const std::byte* codes, float scale, Vec& first, Vec& second) const {
+    first = load_int8(codes) * set(scale);
+    second = load_int8(codes + kWidth) * set(scale);
+  }
+};
+
+// Rows of 4-bit codes.
+struct Int4Rows {
+  static constexpr int kGroupBytes = kGroup / 2;
+  static void load_scales(const std::byte* row, int n, int begin, int count, float* scales) {
+    const bf16* stored =
+        reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes) +
+        begin;
+    for_vectors(count, [&](int g, auto part) { store(scales + g, load(stored + g, part), part); });
+  }
+  void load_group(const std::byte* codes, float scale, Vec& first, Vec& second) const {
+    load_int4(codes, values, scale, first, second);
+  }
+  const Vec values = load_int8(reinterpret_cast<const std::byte*>(kInt4Values));
+};
+
+// Calls body with the reader of a compressed type.
+template <typename Body>
+inline void with_codes(WeightType type, const Body& body) {
+  if (type == WeightType::int8)
+    body(Int8Rows{});
+  else
+    body(Int4Rows{});
+}
+
+inline const std::byte* row_at(const WeightView& w, int64_t row) {
+  return static_cast<const std::byte*>(w.data) + row * w.stride;
+}
+
+// Both halves of the group of floats at p, of which `left` are in memory; the rest reads as zero.
+inline void load_pair(const float* p, int left, Vec& first, Vec& second) {
+  if (left >= kGroup) {
+    first = load(p);
+    second = load(p + kWidth);
+  } else if (left >= kWidth) {
+    first = load(p);
+    second = load(p + kWidth, First{left - kWidth});
+  } else {
+    first = load(p, First{left});
+    second = zero();
+  }
+}
+template <typename T>
+inline void store_pair(T* p, int left, Vec first, Vec second) {
+  if (left >= kGroup) {
+    store(p, first);
+    store(p + kWidth, second);
+  } else if (left >= kWidth) {
+    store(p, first);
+    if (left > kWidth) store(p + kWidth, second, First{left - kWidth});
+  } else {
+    store(p, first, First{left});
+  }
+}
+
+}  // namespace sol::kernels::SOL_ISA_NAME

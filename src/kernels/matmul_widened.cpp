@@ -1,0 +1,58 @@
+#include "kernels/matmul_widened.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/threads.h"
+#include "kernels/compressed.h"
+#include "kernels/matmul_dnnl.h"
+
+namespace sol::kernels {
+namespace {
+
+constexpr int64_t kPanelBytes = 1 << 20;
+// Panels are whole groups of codes and whole cache lines of y.
+constexpr int kPanelGrain = 64;
+static_assert(kPanelGrain % kCodeGroup == 0);
+
+// Outputs [begin, begin + count) of w as a matrix of `type` in memory that this thread keeps.
+WeightView widen_panel(const WeightView& w, int begin, int count, ElementType type) {
+  thread_local std::vector<float> memory;  // of floats for their alignment
+  const size_t bytes = static_cast<size_t>(w.in) * static_cast<size_t>(count) * size_of(type);
+  memory.resize((bytes + sizeof(float) - 1) / sizeof(float));
+  std::byte* panel = reinterpret_cast<std::byte*>(memory.data());
+  const Kernels& k = kernels();
+  const bool by_output = w.layout == Layout::out_major;
+  const int rows = by_output ? count : w.in, columns = by_output ? w.in : count;
+  const int64_t panel_row = static_cast<int64_t>(columns) * size_of(type);
+  parallel_for(rows, [&](int64_t r) {
+    if (by_output)
+      k.widen_row(w, begin + r, 0, w.in, type, panel + r * panel_row);
+    else
+      k.widen_row(w, r, begin, begin + count, type, panel + r * panel_row);
+  });
+  return {panel,    type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
+          w.layout, w.in,
+          count,    columns};
+}
+
+}  // namespace
+
+bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                    int64_t y_stride, ElementType type) {
+  if (!dnnl_multiplies(type)) return false;
+  const bool narrow = type == ElementType::bf16;
+  const int64_t fitting = kPanelBytes / (int64_t{w.in} * size_of(type));
+  const int outputs = static_cast<int>(
+      std::clamp<int64_t>(fitting / kPanelGrain * kPanelGrain, kPanelGrain, w.out + kPanelGrain));
+  const bf16* rounded = narrow ? dnnl_rounded(x, x_stride, rows, w.in) : nullptr;
+  for (int begin = 0; begin < w.out; begin += outputs) {
+    const WeightView panel = widen_panel(w, begin, std::min(outputs, w.out - begin), type);
+    const bool done = narrow ? dnnl_matmul_rounded(rounded, rows, panel, y + begin, y_stride)
+                             : dnnl_matmul(x, x_stride, rows, panel, y + begin, y_stride);
+    if (!done) return false;
+  }
+  return true;
+}
+
+}  // namespace sol::kernels

@@ -1,0 +1,134 @@
+// What compressed rows mean and how they are made (compressed.h): the readable definition.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/compressed.h"
+#include "kernels/reference_math.h"
+
+namespace sol::kernels::reference {
+namespace {
+
+float read_scale(const std::byte* scales, int index) {
+  bf16 scale;
+  std::memcpy(&scale, scales + static_cast<int64_t>(sizeof(scale)) * index, sizeof(scale));
+  return to_float(scale);
+}
+
+void write_scale(std::byte* scales, int index, float value) {
+  const bf16 scale = to_bf16(value);
+  std::memcpy(scales + static_cast<int64_t>(sizeof(scale)) * index, &scale, sizeof(scale));
+}
+
+float round_to_bf16(float x) {
+  return to_float(to_bf16(x));
+}
+
+void compress_int8(const float* x, int n, std::byte* row) {
+  float largest = 0;
+  for (int i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const float scale = round_to_bf16(largest / kLargestInt8);
+  for (int i = 0; i < n && scale > 0; ++i) {
+    const float code = std::nearbyint(x[i] / scale);  // half to even
+    row[i] = static_cast<std::byte>(
+        static_cast<int8_t>(std::clamp<float>(code, -kLargestInt8, kLargestInt8)));
+  }
+  write_scale(row + code_bytes(WeightType::int8, n), 0, scale);
+}
+
+// A group of 4-bit codes; what lies beyond the end of the row counts as nothing.
+struct Group {
+  float scale = 0, error = std::numeric_limits<float>::infinity();
+  int code[kCodeGroup] = {};
+  float best_scale = 0;  // with these codes, by least squares
+};
+
+Group encode(const float (&x)[kCodeGroup], int count, float scale) {
+  Group g{.scale = scale};
+  float value[kCodeGroup] = {}, difference[kCodeGroup] = {};
+  const float inverse = 1.0f / scale;
+  for (int i = 0; i < kCodeGroup; ++i) {
+    for (int c = 0; c + 1 < 16; ++c) {
+      const float middle = 0.5f * static_cast<float>(kInt4Values[c] + kInt4Values[c + 1]);
+      if (x[i] * inverse > middle) g.code[i] = c + 1;
+    }
+    if (i < count) value[i] = kInt4Values[g.code[i]];
+    difference[i] = std::fma(-scale, value[i], x[i]);
+  }
+  g.error = dot(difference, difference, kCodeGroup);
+  g.best_scale = dot(x, value, kCodeGroup) / dot(value, value, kCodeGroup);
+  return g;
+}
+
+// The scale with the least squared error among some near those that map the largest weight to
+// either end of the values, improved by least squares.
+Group best_group(const float (&x)[kCodeGroup], int count) {
+  float high = 0, low = 0;
+  for (const float v : x) {
+    high = std::max(high, v);
+    low = std::min(low, v);
+  }
+  const float largest = high >= -low ? high : low;
+  Group best;
+  const auto consider = [&](float scale) {
+    scale = round_to_bf16(scale);
+    if (!(std::fabs(scale) > 0)) return;
+    const Group g = encode(x, count, scale);
+    if (g.error < best.error) best = g;
+  };
+  for (const int8_t end : {kInt4Values[0], kInt4Values[15]})
+    for (const float factor : kScaleFactors) consider(largest / static_cast<float>(end) * factor);
+  for (int i = 0; i < kScaleRefinements; ++i) consider(best.best_scale);
+  return best;
+}
+
+void compress_int4(const float* x, int n, std::byte* row) {
+  std::byte* scales = row + code_bytes(WeightType::int4, n);
+  for (int begin = 0; begin < n; begin += kCodeGroup) {
+    const int count = std::min(kCodeGroup, n - begin);
+    float padded[kCodeGroup] = {};
+    std::copy(x + begin, x + begin + count, padded);
+    const Group g = best_group(padded, count);
+    for (int b = 0; b < kCodeGroup / 2; ++b)
+      row[begin / 2 + b] = static_cast<std::byte>(g.code[b] | g.code[kCodeGroup / 2 + b] << 4);
+    write_scale(scales, begin / kCodeGroup, g.scale);
+  }
+}
+
+}  // namespace
+
+void compress_row(const float* x, int n, WeightType type, std::byte* row) {
+  std::memset(row, 0, static_cast<size_t>(row_bytes(type, n)));
+  if (type == WeightType::int8)
+    compress_int8(x, n, row);
+  else
+    compress_int4(x, n, row);
+}
+
+std::vector<float> stored_row(const WeightView& w, int64_t row) {
+  const int n = w.layout == Layout::out_major ? w.in : w.out;
+  std::vector<float> values(static_cast<size_t>(n));
+  if (!is_compressed(w.type)) {
+    with_type(w.type == WeightType::f32 ? ElementType::f32 : ElementType::bf16,
+              [&]<typename T>(const T*) {
+                const T* stored = static_cast<const T*>(w.data) + row * w.stride;
+                for (int i = 0; i < n; ++i) values[i] = to_float(stored[i]);
+              });
+    return values;
+  }
+  const std::byte* stored = static_cast<const std::byte*>(w.data) + row * w.stride;
+  const std::byte* scales = stored + code_bytes(w.type, n);
+  for (int i = 0; i < n; ++i) {
+    if (w.type == WeightType::int8) {
+      values[i] = static_cast<float>(static_cast<int8_t>(stored[i])) * read_scale(scales, 0);
+    } else {
+      const int group = i / kCodeGroup, within = i % kCodeGroup, half = kCodeGroup / 2;
+      const auto pair = static_cast<unsigned>(stored[group * half + within % half]);
+      const unsigned code = within < half ? pair & 15u : pair >> 4;
+      values[i] = static_cast<float>(kInt4Values[code]) * read_scale(scales, group);
+    }
+  }
+  return values;
+}
+
+}  // namespace sol::kernels::reference

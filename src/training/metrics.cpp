@@ -1,0 +1,79 @@
+#include "training/metrics.h"
+
+#include <limits>
+
+#include "base/fail.h"
+
+namespace sol {
+namespace {
+
+// Every field by its name in the log, in the log's order.
+template <typename Metrics, typename Visit>
+void visit_fields(Metrics& m, const Visit& visit) {
+  visit("collection", m.collection);
+  visit("update", m.update);
+  visit("updates", m.updates);
+  visit("position", m.position);
+  visit("epoch", m.epoch);
+  visit("steps", m.steps);
+  visit("reward", m.reward);
+  visit("log_likelihood", m.log_likelihood);
+  visit("perplexity", m.perplexity);
+  visit("requested", m.requested);
+  visit("realised", m.realised);
+  visit("gap", m.gap);
+  visit("penalty", m.penalty);
+  visit("advantage_deviation", m.advantage_deviation);
+  visit("loss", m.loss);
+  visit("entropy", m.entropy);
+  visit("clip_fraction", m.clip_fraction);
+  visit("gradient_norm", m.gradient_norm);
+  visit("network_disagreement", m.network_disagreement);
+  visit("seconds_prefill", m.seconds_prefill);
+  visit("seconds_rollout", m.seconds_rollout);
+  visit("seconds_policy", m.seconds_policy);
+  visit("seconds_update", m.seconds_update);
+  visit("seconds", m.seconds);
+  visit("prefill_tokens_per_second", m.prefill_tokens_per_second);
+  visit("decode_tokens_per_second", m.decode_tokens_per_second);
+  visit("seconds_left", m.seconds_left);
+}
+
+void read(const Json& json, const char* field, std::array<double, 3>& out,
+          const std::string& where) {
+  const auto found = json.find(field);
+  if (found == json.end() || !found->is_array() || found->size() != out.size())
+    fail("{}: field \"{}\" must be a list of {} numbers", where, field, out.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!(*found)[i].is_number()) fail("{}: field \"{}\" holds no numbers", where, field);
+    out[i] = (*found)[i].get<double>();
+  }
+}
+
+// JSON has neither NaN nor infinity: both are written as null.
+void read(const Json& json, const char* field, double& out, const std::string& where) {
+  const auto found = json.find(field);
+  const bool null = found != json.end() && found->is_null();
+  out = null ? std::numeric_limits<double>::quiet_NaN() : json_get<double>(json, field, where);
+}
+
+template <typename T>
+void read(const Json& json, const char* field, T& out, const std::string& where) {
+  out = json_get<T>(json, field, where);
+}
+
+}  // namespace
+
+Json to_json(const CollectionMetrics& metrics) {
+  Json json = Json::object();
+  visit_fields(metrics, [&](const char* field, const auto& value) { json[field] = value; });
+  return json;
+}
+
+CollectionMetrics metrics_from_json(const Json& json, const std::string& where) {
+  CollectionMetrics metrics;
+  visit_fields(metrics, [&](const char* field, auto& value) { read(json, field, value, where); });
+  return metrics;
+}
+
+}  // namespace sol
