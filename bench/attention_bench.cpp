@@ -32,7 +32,7 @@ struct Options {
 std::vector<float> noise(size_t n, uint64_t seed) {
   Random random({.seed = seed});
   std::vector<float> x(n);
-  for (float& v : x) v = 4 * random.uniform() - 2;
+  for (float& v : x) v = static_cast<float>(4 * random.uniform_double() - 2);
   return x;
 }
 
