@@ -63,8 +63,8 @@ class Bench {
     std::printf("%d/%d heads of %d, %d layers, %s cache, page %d, %d threads\n", o_.heads,
                 o_.kv_heads, o_.dim, o_.layers,
                 o_.type == kernels::ElementType::bf16 ? "bf16" : "f32", o_.page, thread_count());
-    std::printf("%8s %10s %10s %10s %10s %12s\n", "context", "kappa", "ms", "MB", "GB/s",
-                "time, bytes");
+    std::printf("%8s %10s %10s %10s %10s %10s %16s\n", "context", "kappa", "ms", "pages ms", "MB",
+                "GB/s", "time, bytes");
     for (const int n : o_.contexts) decode(n);
     std::printf("%8s %10s %10s\n", "prompt", "ms", "GFLOP/s");
     for (const int n : o_.contexts)
@@ -108,15 +108,22 @@ class Bench {
       batch.costs = {&cost};
       step();
       batch.costs = {nullptr};
-      const double seconds = median_seconds(o_.repeats, step);
+      StageTimes stages;
+      batch.clock.report_to(&stages);
+      const double seconds = median_seconds(o_.repeats, [&] {
+        step();
+        batch.clock.stop();
+      });
+      batch.clock.report_to(nullptr);
+      const double pages = stages.page_scoring / (o_.repeats + 1);
       const double bytes = static_cast<double>(cost.bytes);
       if (kappa == 1.0f) {
         dense = seconds;
         dense_bytes = bytes;
       }
-      std::printf("%8d %10.2f %10.3f %10.1f %10.2f %5.1f %% %4.1f %%\n", n, kappa, seconds * 1e3,
-                  bytes / 1e6, bytes / seconds / 1e9, 100 * seconds / dense,
-                  100 * bytes / dense_bytes);
+      std::printf("%8d %10.2f %10.3f %10.3f %10.1f %10.2f %6.1f %% %5.1f %%\n", n, kappa,
+                  seconds * 1e3, pages * 1e3, bytes / 1e6, bytes / seconds / 1e9,
+                  100 * seconds / dense, 100 * bytes / dense_bytes);
       std::fflush(stdout);
     }
   }
