@@ -210,7 +210,7 @@ void register_parts(Isa isa, ElementType type, int dim, int rows, int page, int 
           for (const auto& pieces : parts)
             kernels_for(isa).attend_part(all.data(), rows, dim, type, pieces.data(),
                                          static_cast<int>(pieces.size()),
-                                         static_cast<int>(pieces.size()), 0.1f, scratch.data());
+                                         static_cast<int>(pieces.size()), {}, 0.1f, scratch.data());
           benchmark::DoNotOptimize(partials.data());
         }
         rate(state, "Gtoken/s", row_tokens);  // tokens times rows that attend to them

@@ -103,7 +103,8 @@ struct TaskMemory {
   std::vector<RowPages> pages;
   std::vector<RowRun> runs;
   std::vector<AttendPiece> pieces;
-  std::vector<float> scratch = std::vector<float>(kernels::attend_part_scratch);
+  size_t shared = 0;  // pieces
+  kernels::ElementType type = kernels::ElementType::f32;
 };
 
 // The task's rows: head after head, within a head segment after segment. Neighbours are worked in
@@ -157,50 +158,78 @@ void count_run(const RowRun& run, size_t segments, int heads, DecodeWork::Count*
   }
 }
 
-void attend_task(const LlamaConfig& config, int layer, int kv_head, int head_set,
-                 const DecodeTask& task, kernels::MatmulMode mode, DecodeWork::Count* counts,
-                 Batch& batch) {
-  thread_local TaskMemory m;
-  const int first_in_group = head_set * kPartRows;
+// One task of one key head; very large groups of query heads are worked in several sets.
+struct Unit {
+  int kv_head, head_set;
+  int64_t task;
+};
+
+Unit unit_at(const LlamaConfig& config, const DecodeWork& work, int64_t index) {
+  const int64_t count = static_cast<int64_t>(work.tasks.size()), sets = head_sets(config);
+  // Key head by key head: threads work on memory that is far apart.
+  return {static_cast<int>(index / count / sets), static_cast<int>(index / count % sets),
+          index % count};
+}
+
+void describe(const LlamaConfig& config, int layer, const Unit& unit, Batch& batch, TaskMemory& m) {
+  DecodeWork& work = batch.decode_work;
+  const DecodeTask& task = work.tasks[unit.task];
+  const int first_in_group = unit.head_set * kPartRows;
   const int heads = std::min(kPartRows, config.group() - first_in_group);
-  list_rows(config, task, kv_head * config.group() + first_in_group, heads, batch, m);
+  const int64_t set = int64_t{unit.kv_head} * head_sets(config) + unit.head_set;
+  DecodeWork::Count* counts =
+      &work.counts[set * work.first_count.back() + work.first_count[unit.task]];
+  list_rows(config, task, unit.kv_head * config.group() + first_in_group, heads, batch, m);
   const CpuSequence& first = *batch.segments[task.segments[0]].sequence;
   const PageRule rule = rule_of(first);
+  m.type = first.layout().type;
   m.pieces.clear();
-  size_t shared = 0;  // pieces
+  m.shared = 0;
   for (const SharedStretch& stretch : task.stretches) {
     m.runs.clear();
     kernels::row_runs(m.pages, rows_of(stretch.members, task.segments.size(), heads), rule,
                       stretch.begin, stretch.end, m.runs);
     for (const RowRun& run : m.runs) {
-      append_pieces(first.layout(), layer, kv_head, stretch, run, task.part * kPartTokens,
+      append_pieces(first.layout(), layer, unit.kv_head, stretch, run, task.part * kPartTokens,
                     m.pieces);
       count_run(run, task.segments.size(), heads, counts);
     }
-    if (stretch.end <= task.shared_end) shared = m.pieces.size();
+    if (stretch.end <= task.shared_end) m.shared = m.pieces.size();
   }
+}
+
+void attend_described(const LlamaConfig& config, const TaskMemory& m, const TaskMemory* next,
+                      kernels::MatmulMode mode) {
+  thread_local std::vector<float> scratch(kernels::attend_part_scratch);
   const float scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
-  if (shared == m.pieces.size() && worth_products(m.rows, m.pieces, first.layout().type, mode))
+  if (m.shared == m.pieces.size() && worth_products(m.rows, m.pieces, m.type, mode))
     return attend_shared(m.rows, m.pieces, config.head_dim, scale);
+  kernels::NextPieces coming;
+  if (next && next->type == m.type)
+    coming = {next->pieces.data(), static_cast<int>(next->pieces.size())};
   kernels::kernels().attend_part(m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim,
-                                 first.layout().type, m.pieces.data(),
-                                 static_cast<int>(m.pieces.size()), static_cast<int>(shared), scale,
-                                 m.scratch.data());
+                                 m.type, m.pieces.data(), static_cast<int>(m.pieces.size()),
+                                 static_cast<int>(m.shared), coming, scale, scratch.data());
 }
 
 void attend_tasks(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   DecodeWork& work = batch.decode_work;
-  const int64_t count = static_cast<int64_t>(work.tasks.size());
-  const int64_t counts_per_head = work.first_count.back();
-  const int sets = head_sets(config);
+  const int64_t units =
+      static_cast<int64_t>(work.tasks.size()) * config.num_kv_heads * head_sets(config);
   std::fill(work.counts.begin(), work.counts.end(), DecodeWork::Count{});
-  // Key head by key head: threads work on memory that is far apart.
-  parallel_for(count * config.num_kv_heads, [&](int64_t i) {
-    const int kv_head = static_cast<int>(i / count);
-    const int64_t t = i % count;
-    for (int set = 0; set < sets; ++set)
-      attend_task(config, layer, kv_head, set, work.tasks[t], mode,
-                  &work.counts[kv_head * counts_per_head + work.first_count[t]], batch);
+  // Each thread describes its next unit before it works on the present one, so that the next one's
+  // keys and values are on their way from memory meanwhile.
+  const int threads = thread_count();
+  parallel_for(threads, [&](int64_t part) {
+    thread_local TaskMemory memory[2];
+    const Range range = split(units, threads, static_cast<int>(part));
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      TaskMemory &present = memory[i % 2], &next = memory[(i + 1) % 2];
+      if (i == range.begin) describe(config, layer, unit_at(config, work, i), batch, present);
+      const bool more = i + 1 < range.end;
+      if (more) describe(config, layer, unit_at(config, work, i + 1), batch, next);
+      attend_described(config, present, more ? &next : nullptr, mode);
+    }
   });
 }
 
@@ -227,8 +256,8 @@ void merge(const LlamaConfig& config, Batch& batch) {
 void add_costs(const LlamaConfig& config, Batch& batch) {
   const DecodeWork& work = batch.decode_work;
   std::vector<DecodeWork::Count> totals(batch.segments.size());
-  for (int kv_head = 0; kv_head < config.num_kv_heads; ++kv_head) {
-    const DecodeWork::Count* count = &work.counts[kv_head * work.first_count.back()];
+  for (int set = 0; set < config.num_kv_heads * head_sets(config); ++set) {
+    const DecodeWork::Count* count = &work.counts[set * work.first_count.back()];
     for (const DecodeTask& task : work.tasks) {
       for (const int s : task.segments) {
         totals[s].attended += count->attended;
@@ -291,7 +320,8 @@ void prepare_decode(const LlamaConfig& config, Batch& batch) {
   for (const DecodeTask& task : work.tasks)
     work.first_count.push_back(work.first_count.back() +
                                static_cast<int64_t>(task.segments.size()));
-  work.counts.resize(static_cast<size_t>(work.first_count.back() * config.num_kv_heads));
+  work.counts.resize(
+      static_cast<size_t>(work.first_count.back() * config.num_kv_heads * head_sets(config)));
 }
 
 void attend_decoded(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {

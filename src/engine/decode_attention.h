@@ -37,7 +37,7 @@ struct DecodeWork {
   struct Count {
     int64_t attended, needed;
   };
-  std::vector<Count> counts;         // [kv_heads][segments of all tasks]
+  std::vector<Count> counts;         // [kv_heads][sets of heads][segments of all tasks]
   std::vector<int64_t> first_count;  // per task, within a key head
 };
 

@@ -71,6 +71,13 @@ struct AttendPiece {
   uint64_t rows;
 };
 
+// The pieces of the caller's next call, whose keys and values are sent for while the present ones
+// are worked on; may be none.
+struct NextPieces {
+  const AttendPiece* pieces = nullptr;
+  int count = 0;
+};
+
 // One query head of one decoded token: its query [dim], and where its partial result goes: the
 // weighted sum of values [dim], the largest score, the sum of the weights exp(score - largest).
 struct AttendRow {
@@ -158,8 +165,8 @@ struct Kernels {
   // attend_part_scratch floats. A row's result depends on its own tokens only; that of a row
   // without tokens is zeros with largest = -infinity.
   void (*attend_part)(const AttendRow* rows, int row_count, int dim, ElementType type,
-                      const AttendPiece* pieces, int piece_count, int shared, float scale,
-                      float* scratch);
+                      const AttendPiece* pieces, int piece_count, int shared,
+                      const NextPieces& next, float scale, float* scratch);
 
   // One row's attention from its partial results, `parts` of them, stride apart, in their order:
   // out[dim].

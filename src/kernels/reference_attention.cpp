@@ -111,7 +111,8 @@ void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_tie
 }
 
 void attend_part(const AttendRow* rows, int row_count, int dim, ElementType type,
-                 const AttendPiece* pieces, int piece_count, int, float scale, float* scratch) {
+                 const AttendPiece* pieces, int piece_count, int, const NextPieces&, float scale,
+                 float* scratch) {
   with_type(type, [&](auto* typed) {
     for (int r = 0; r < row_count; ++r)
       attend_row(rows[r], uint64_t{1} << r, dim, pieces, piece_count, scale, scratch, typed);

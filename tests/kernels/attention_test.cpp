@@ -56,7 +56,8 @@ struct Part {
     std::vector<float> scratch(attend_part_scratch);
     const int count = static_cast<int>(mine.size());
     k.attend_part(all.data(), static_cast<int>(all.size()), dim, type, mine.data(), count,
-                  only < 0 && shared >= 0 ? shared : count, 0.3f, scratch.data());
+                  only < 0 && shared >= 0 ? shared : count, {pieces.data(), std::min(2, count)},
+                  0.3f, scratch.data());
     return out;
   }
 };

@@ -84,16 +84,46 @@ struct StepList {
   void add(int s) { number[count++] = static_cast<uint8_t>(s); }
 };
 
+// Sends for the next part's keys or values, a step's worth at a time, into the second-level cache.
 // Pieces are short and far apart, where the processor's own prefetching starts anew each time.
-template <typename T>
-void prefetch(const T* rows, int bytes) {
-  constexpr int kLine = 64;
-  const uint64_t at = reinterpret_cast<uint64_t>(rows);
-  for (int i = 0; i < bytes; i += kLine)
-    __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<uint64_t>(i)));
-}
+class SendAhead {
+ public:
+  SendAhead(const NextPieces& next, const void* AttendPiece::*what, int row_bytes)
+      : piece_(next.pieces),
+        end_(next.pieces + next.count),
+        what_(what),
+        row_bytes_(static_cast<uint64_t>(row_bytes)) {
+    enter();
+  }
 
-constexpr int kAhead = 8;  // steps
+  void step() {
+    uint64_t left = 4 * row_bytes_;
+    while (piece_ != end_) {
+      for (; at_ < stop_; at_ += kLine) {
+        if (left < kLine) return;
+        left -= kLine;
+        __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
+      }
+      ++piece_;
+      enter();
+    }
+  }
+
+ private:
+  static constexpr uint64_t kLine = 64;
+
+  void enter() {
+    if (piece_ == end_) return;
+    at_ = reinterpret_cast<uint64_t>(piece_->*what_);
+    stop_ = at_ + static_cast<uint64_t>(piece_->count) * row_bytes_;
+  }
+
+  const AttendPiece* piece_;
+  const AttendPiece* end_;
+  const void* AttendPiece::*what_;
+  uint64_t row_bytes_;
+  uint64_t at_ = 0, stop_ = 0;
+};
 
 // Scores of R rows with four keys.
 template <int R, typename T>
@@ -113,19 +143,13 @@ void score_four(const float* const (&q)[R], const T* const (&key)[4], int dim,
   reduce_add4(sum, score);
 }
 
-// Scores of R rows with the keys of listed steps. `scores` is where position 0 of a row lies. The
-// last keys done, the first values are sent for.
+// Scores of R rows with the keys of listed steps. `scores` is where position 0 of a row lies.
 template <int R, typename T>
 void score_steps(const float* const (&q)[R], const Steps<T>& steps, const StepList& list, int dim,
-                 float* const (&scores)[R]) {
-  const int bytes = 4 * dim * static_cast<int>(sizeof(T)), n = list.count;
-  for (int i = 0; i < n; ++i) {
+                 float* const (&scores)[R], SendAhead& ahead) {
+  for (int i = 0; i < list.count; ++i) {
     const Step<T>& step = steps.step[list.number[i]];
-    const int ahead = i + kAhead;
-    if (ahead < n)
-      prefetch(steps.step[list.number[ahead]].keys, bytes);
-    else
-      prefetch(steps.step[list.number[ahead - n < n ? ahead - n : i]].values, bytes);
+    ahead.step();
     const T* key[4];
     float* to[R];
     float some[R][4];
@@ -168,14 +192,13 @@ void weigh(float* scores, const uint16_t (&tokens)[kPartTokens / kWidth], float 
 // Adds weighted values of listed steps: V vectors of R rows, from column d on.
 template <int R, int V, typename T, typename Part>
 void mix(const float* const (&weights)[R], const Steps<T>& steps, const StepList& list, int dim,
-         int d, Part part, float* const (&out)[R]) {
+         int d, Part part, float* const (&out)[R], SendAhead& ahead) {
   Vec sum[R][V];
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v) sum[r][v] = load(out[r] + d + v * kWidth, part);
-  const int bytes = 4 * dim * static_cast<int>(sizeof(T)), n = list.count;
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < list.count; ++i) {
     const Step<T>& step = steps.step[list.number[i]];
-    if (d == 0 && i + kAhead < n) prefetch(steps.step[list.number[i + kAhead]].values, bytes);
+    ahead.step();
     const T* value = step.values + d;
     for (int j = 0; j < step.count; ++j, value += dim) {
       Vec x[V];
@@ -192,15 +215,15 @@ void mix(const float* const (&weights)[R], const Steps<T>& steps, const StepList
 
 template <int R, typename T>
 void mix_steps(const float* const (&weights)[R], const Steps<T>& steps, const StepList& list,
-               int dim, float* const (&out)[R]) {
+               int dim, float* const (&out)[R], SendAhead& ahead) {
   constexpr int kVectors = R == 1 ? 2 * kMixVectors : kMixVectors;
   int d = 0;
   for (; d + kVectors * kWidth <= dim; d += kVectors * kWidth)
-    mix<R, kVectors>(weights, steps, list, dim, d, All{}, out);
+    mix<R, kVectors>(weights, steps, list, dim, d, All{}, out, ahead);
   for (; d + 2 * kWidth <= dim; d += 2 * kWidth)
-    mix<R, 2>(weights, steps, list, dim, d, All{}, out);
-  for (; d + kWidth <= dim; d += kWidth) mix<R, 1>(weights, steps, list, dim, d, All{}, out);
-  if (d < dim) mix<R, 1>(weights, steps, list, dim, d, First{dim - d}, out);
+    mix<R, 2>(weights, steps, list, dim, d, All{}, out, ahead);
+  for (; d + kWidth <= dim; d += kWidth) mix<R, 1>(weights, steps, list, dim, d, All{}, out, ahead);
+  if (d < dim) mix<R, 1>(weights, steps, list, dim, d, First{dim - d}, out, ahead);
 }
 
 // Bit i of tokens[v]: position 16 v + i is in one of the steps.
@@ -215,7 +238,8 @@ void add_tokens(const Step<T>& step, Tokens& tokens) {
 // R rows over the union of their shared steps, then each over steps of its own, which lie behind.
 template <int R, typename T>
 void attend_rows(const AttendRow* rows, const StepSet* sets, const Steps<T>& shared,
-                 const Steps<T>* own, int dim, float scale, float* scratch) {
+                 const Steps<T>* own, int dim, float scale, float* scratch, SendAhead& keys_ahead,
+                 SendAhead& values_ahead) {
   StepSet all = sets[0];
   for (int r = 1; r < R; ++r) all.add(sets[r]);
   StepList list, own_list[R];
@@ -243,12 +267,12 @@ void attend_rows(const AttendRow* rows, const StepSet* sets, const Steps<T>& sha
       queries[r] = q[first + r];
       to[r] = scores[first + r];
     }
-    score_steps<G>(queries, shared, list, dim, to);
+    score_steps<G>(queries, shared, list, dim, to, keys_ahead);
   });
   for (int r = 0; r < R; ++r) {
     const float* const query[1] = {q[r]};
     float* const to[1] = {scores[r]};
-    score_steps<1>(query, own[r], own_list[r], dim, to);
+    score_steps<1>(query, own[r], own_list[r], dim, to, keys_ahead);
 
     Tokens tokens = {};
     if (sets[r] == all)
@@ -261,11 +285,11 @@ void attend_rows(const AttendRow* rows, const StepSet* sets, const Steps<T>& sha
       if (!tokens[v]) store(scores[r] + v * kWidth, zero());
     weigh(scores[r], tokens, scale, out[r] + dim, out[r] + dim + 1);
   }
-  mix_steps<R>(weights, shared, list, dim, out);
+  mix_steps<R>(weights, shared, list, dim, out, values_ahead);
   for (int r = 0; r < R; ++r) {
     const float* const weight[1] = {weights[r]};
     float* const to[1] = {out[r]};
-    mix_steps<1>(weight, own[r], own_list[r], dim, to);
+    mix_steps<1>(weight, own[r], own_list[r], dim, to, values_ahead);
   }
 }
 
@@ -285,7 +309,11 @@ bool worth_grouping(const StepSet* sets) {
 
 template <typename T>
 void attend_part_typed(const AttendRow* rows, int row_count, int dim, const AttendPiece* pieces,
-                       int piece_count, int shared_count, float scale, float* scratch) {
+                       int piece_count, int shared_count, const NextPieces& next, float scale,
+                       float* scratch) {
+  const int row_bytes = dim * static_cast<int>(sizeof(T));
+  SendAhead keys_ahead(next, &AttendPiece::keys, row_bytes);
+  SendAhead values_ahead(next, &AttendPiece::values, row_bytes);
   Steps<T> shared;
   cut(pieces, shared_count, ~uint64_t{0}, dim, shared);
   for_groups<kMixRows>(row_count, [&]<int R>(int first) {
@@ -297,19 +325,21 @@ void attend_part_typed(const AttendRow* rows, int row_count, int dim, const Atte
           own[r]);
     }
     if (worth_grouping<R>(sets))
-      return attend_rows<R>(rows + first, sets, shared, own, dim, scale, scratch);
+      return attend_rows<R>(rows + first, sets, shared, own, dim, scale, scratch, keys_ahead,
+                            values_ahead);
     for (int r = 0; r < R; ++r)
-      attend_rows<1>(rows + first + r, sets + r, shared, own + r, dim, scale, scratch);
+      attend_rows<1>(rows + first + r, sets + r, shared, own + r, dim, scale, scratch, keys_ahead,
+                     values_ahead);
   });
 }
 
 }  // namespace
 
 void attend_part(const AttendRow* rows, int row_count, int dim, ElementType type,
-                 const AttendPiece* pieces, int piece_count, int shared, float scale,
-                 float* scratch) {
+                 const AttendPiece* pieces, int piece_count, int shared, const NextPieces& next,
+                 float scale, float* scratch) {
   with_type(type, [&]<typename T>(const T*) {
-    attend_part_typed<T>(rows, row_count, dim, pieces, piece_count, shared, scale, scratch);
+    attend_part_typed<T>(rows, row_count, dim, pieces, piece_count, shared, next, scale, scratch);
   });
 }
 

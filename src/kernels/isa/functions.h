@@ -27,8 +27,8 @@ void page_scores(const float* q, int heads, const ExtremaView& extrema, int firs
 void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties, uint64_t* marks,
                   int32_t* scratch);
 void attend_part(const AttendRow* rows, int row_count, int dim, ElementType type,
-                 const AttendPiece* pieces, int piece_count, int shared, float scale,
-                 float* scratch);
+                 const AttendPiece* pieces, int piece_count, int shared, const NextPieces& next,
+                 float scale, float* scratch);
 void merge_parts(const float* partials, int parts, int64_t stride, int dim, float* out);
 void attend_causal(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                    const CacheView& keys, const CacheView& values, float scale, float* scratch,
