@@ -37,7 +37,7 @@ void run(const Options& o) {
   if (o.precision == "f32") model_options.precision = Precision::f32;
   if (o.precision == "bf16") model_options.precision = Precision::bf16;
   model_options.deterministic = o.deterministic;
-  const std::unique_ptr<FrozenModel> model = make_random_model(shape, DType::bf16, model_options);
+  const std::unique_ptr<CpuModel> model = make_random_model(shape, DType::bf16, model_options);
   Random random({.seed = 1});
   const auto token = [&] {
     return static_cast<int32_t>(random.below(static_cast<uint32_t>(shape.vocab_size)));
@@ -50,7 +50,7 @@ void run(const Options& o) {
     for (int32_t& t : prefix) t = token();
     const auto parent = model->create({.page_size = o.page});
     ExtendItem item{parent.get(), prefix, {}};
-    model->extend({&item, 1});
+    model->extend({&item, 1}, {});
     for (auto& child : model->fork(*parent, o.children)) children.push_back(std::move(child));
   }
   const double prefill = seconds_since(prefill_start);
@@ -58,6 +58,8 @@ void run(const Options& o) {
   const float kappas[] = {0.2f, 0.3f, 0.5f, 0.7f, 1.0f};
   std::vector<float> log_prob(children.size());
   std::vector<double> times;
+  StageTimes stages;
+  model->measure_stages(&stages);
   for (int step = 0; step < o.steps; ++step) {
     std::vector<DecodeItem> items;
     int32_t next = 0, target = 0;  // children of one input are fed the same text
@@ -82,6 +84,10 @@ void run(const Options& o) {
   std::printf("%s, %d threads: prefill %.2f s, decode %.1f ms a step (median), %.0f tokens/s\n",
               model->precision() == Precision::bf16 ? "bf16" : "f32", thread_count(), prefill,
               median * 1e3, static_cast<double>(children.size()) / median);
+  const double to_ms = 1e3 / o.steps;
+  std::printf("means: pages %.1f ms, attention %.1f, projections %.1f, mlp %.1f, head %.1f\n",
+              stages.page_scoring * to_ms, stages.attention * to_ms, stages.projections * to_ms,
+              stages.mlp * to_ms, stages.head * to_ms);
 }
 
 }  // namespace

@@ -27,10 +27,6 @@ void mark_range(int begin, int end, uint64_t* marks) {
   for (int p = begin; p < end; ++p) marks[p / 64] |= uint64_t{1} << (p % 64);
 }
 
-bool marked(const uint64_t* marks, int page) {
-  return !marks || (marks[page / 64] >> (page % 64) & 1);
-}
-
 void append(std::vector<RowRun>& out, int begin, int end, uint64_t rows) {
   if (!rows) return;
   if (!out.empty() && out.back().end == begin && out.back().rows == rows)
@@ -81,24 +77,37 @@ void row_runs(std::span<const RowPages> rows, uint64_t members, const PageRule& 
 
   const int size = rule.page_size;
   const int first_page = begin / size, last_page = (end - 1) / size;
+  struct Member {
+    int row;
+    uint64_t pages;  // of the word at hand
+  };
+  Member member[kPartRows];
+  int count = 0;
+  for_bits(members, [&](int r) { member[count++] = {r, 0}; });
   for (int word = first_page / 64; word <= last_page / 64; ++word) {
     // Pages of this word that somebody marked, and those that a forced stretch of tokens cuts.
     uint64_t wanted = 0, cut = 0;
     const auto cut_at = [&](int token) {
       if (token % size != 0 && token / size / 64 == word) cut |= uint64_t{1} << (token / size % 64);
     };
-    for_bits(members, [&](int r) {
-      wanted |= rows[r].marks ? rows[r].marks[word] : ~uint64_t{0};
-      if (!rows[r].marks) return;
-      cut_at(sinks_end(rule, rows[r].n));
-      cut_at(window_begin(rule, rows[r].n));
-    });
-    for_bits(wanted | cut, [&](int bit) {
+    for (int m = 0; m < count; ++m) {
+      const RowPages& row = rows[member[m].row];
+      member[m].pages = row.marks ? row.marks[word] : ~uint64_t{0};
+      wanted |= member[m].pages;
+      if (!row.marks || !rule.force_sinks) continue;
+      cut_at(sinks_end(rule, row.n));
+      cut_at(window_begin(rule, row.n));
+    }
+    wanted |= cut;
+    // Only pages of [begin, end): this word's from here to there.
+    const int from_bit = std::max(0, first_page - word * 64);
+    const int to_bit = std::min(63, last_page - word * 64);
+    wanted &= (~uint64_t{0} << from_bit) & (~uint64_t{0} >> (63 - to_bit));
+    for_bits(wanted, [&](int bit) {
       const int page = word * 64 + bit;
       const int from = std::max(begin, page * size), to = std::min(end, (page + 1) * size);
-      if (from >= to) return;
       uint64_t who = 0;
-      for_bits(members, [&](int r) { who |= uint64_t{marked(rows[r].marks, page)} << r; });
+      for (int m = 0; m < count; ++m) who |= (member[m].pages >> bit & 1) << member[m].row;
       if (!(cut >> bit & 1)) return append(out, from, to, who);
       for (int j = from; j < to; ++j) {
         uint64_t here = who;

@@ -5,11 +5,8 @@
 
 namespace sol::kernels::SOL_ISA_NAME {
 
-// e^x within 2 ulp: x = n ln 2 + r, a polynomial in r (Cephes expf), times 2^n. 0 for -infinity,
-// infinity above 88.8, NaN for NaN; subnormal results are kept.
-inline Vec exp(Vec x) {
-  // Beyond these bounds the result is 0 or infinity already; max and min return x when it is NaN.
-  x = min(set(89.0f), max(set(-104.0f), x));
+// e^x within 2 ulp for x in [-104, 89]: x = n ln 2 + r, a polynomial in r (Cephes expf), times 2^n.
+inline Vec exp_within(Vec x) {
   const Vec n = round(x * set(1.44269504088896341f));
   Vec r = negative_fma(n, set(0.693359375f), x);
   r = negative_fma(n, set(-2.12194440e-4f), r);
@@ -23,11 +20,17 @@ inline Vec exp(Vec x) {
   return times_power_of_2(p, n);
 }
 
+// The same for every x: 0 for -infinity, infinity above 88.8, NaN for NaN; subnormal results are
+// kept. Beyond the bounds the result is 0 or infinity already; max and min return x when it is NaN.
+inline Vec exp(Vec x) {
+  return exp_within(min(set(89.0f), max(set(-104.0f), x)));
+}
+
 // e^x for a weight in a softmax, x <= 0: 0 below -87, where the result would be subnormal. Those
 // are computed a hundred times as slowly, and positions that are masked with -infinity are many.
 inline Vec weight_exp(Vec x) {
   const Vec lowest = set(-87.0f);
-  return select(less(x, lowest), zero(), exp(max(lowest, x)));
+  return select(less(x, lowest), zero(), exp_within(max(lowest, x)));
 }
 
 // erf within 1 ulp (N. Juffa's minimax polynomials): an odd polynomial near 0, 1 - e^p further out.

@@ -5,12 +5,27 @@
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
+// Walks over pages without dividing for each.
 template <typename T>
-const T* page_at(const ExtremaView& extrema, int page) {
-  const std::byte* block = extrema.blocks[page / extrema.block_pages] + extrema.offset;
-  return reinterpret_cast<const T*>(block) +
-         static_cast<int64_t>(page % extrema.block_pages) * 2 * extrema.dim;
-}
+class PageCursor {
+ public:
+  PageCursor(const ExtremaView& extrema, int page)
+      : extrema_(extrema), block_(page / extrema.block_pages), slot_(page % extrema.block_pages) {}
+
+  const T* next() {
+    const std::byte* block = extrema_.blocks[block_] + extrema_.offset;
+    const T* page = reinterpret_cast<const T*>(block) + int64_t{slot_} * 2 * extrema_.dim;
+    if (++slot_ == extrema_.block_pages) {
+      slot_ = 0;
+      ++block_;
+    }
+    return page;
+  }
+
+ private:
+  const ExtremaView& extrema_;
+  int block_, slot_;
+};
 
 // Pages of a block lie together, those of different blocks far apart, where the processor's own
 // prefetching starts anew.
@@ -71,13 +86,12 @@ void page_scores(const float* q, int heads, const ExtremaView& extrema, int firs
   constexpr int kAhead = 16;  // pages
   const int dim = extrema.dim, end = first + count;
   with_type(extrema.type, [&]<typename T>(const T*) {
-    for (int p = first; p < smaller(first + kAhead, end); ++p)
-      prefetch_page(page_at<T>(extrema, p), dim);
+    PageCursor<T> pages(extrema, first), ahead(extrema, first);
+    int sent = first;  // pages before it are on their way
     for (int p = first; p < end; p += 4) {
-      for (int k = p + kAhead; k < smaller(p + kAhead + 4, end); ++k)
-        prefetch_page(page_at<T>(extrema, k), dim);
+      for (; sent < smaller(p + kAhead, end); ++sent) prefetch_page(ahead.next(), dim);
       const T* low[4];
-      for (int k = 0; k < 4; ++k) low[k] = page_at<T>(extrema, smaller(p + k, end - 1));
+      for (int k = 0; k < 4; ++k) low[k] = p + k < end ? pages.next() : low[k - 1];
       const int here = smaller(4, end - p);
       for_groups<kScoreRows>(heads, [&]<int R>(int h) {
         float* to[R];
