@@ -7,7 +7,7 @@ namespace sol {
 
 void attend(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   if (batch.decode) {
-    attend_decoded(config, layer, batch);
+    attend_decoded(config, layer, batch, mode);
   } else {
     attend_chunks(config, layer, batch, mode);
   }

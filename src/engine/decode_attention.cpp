@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "engine/batch.h"
+#include "engine/shared_attention.h"
 #include "kernels/select.h"
 
 namespace sol {
@@ -157,7 +158,8 @@ void count_run(const RowRun& run, size_t segments, int heads, DecodeWork::Count*
 }
 
 void attend_task(const LlamaConfig& config, int layer, int kv_head, int head_set,
-                 const DecodeTask& task, DecodeWork::Count* counts, Batch& batch) {
+                 const DecodeTask& task, kernels::MatmulMode mode, DecodeWork::Count* counts,
+                 Batch& batch) {
   thread_local TaskMemory m;
   const int first_in_group = head_set * kPartRows;
   const int heads = std::min(kPartRows, config.group() - first_in_group);
@@ -177,13 +179,16 @@ void attend_task(const LlamaConfig& config, int layer, int kv_head, int head_set
     }
     if (stretch.end <= task.shared_end) shared = m.pieces.size();
   }
-  kernels::kernels().attend_part(
-      m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim, first.layout().type,
-      m.pieces.data(), static_cast<int>(m.pieces.size()), static_cast<int>(shared),
-      1.0f / std::sqrt(static_cast<float>(config.head_dim)), m.scratch.data());
+  const float scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  if (shared == m.pieces.size() && worth_products(m.rows, m.pieces, first.layout().type, mode))
+    return attend_shared(m.rows, m.pieces, config.head_dim, scale);
+  kernels::kernels().attend_part(m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim,
+                                 first.layout().type, m.pieces.data(),
+                                 static_cast<int>(m.pieces.size()), static_cast<int>(shared), scale,
+                                 m.scratch.data());
 }
 
-void attend_tasks(const LlamaConfig& config, int layer, Batch& batch) {
+void attend_tasks(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   DecodeWork& work = batch.decode_work;
   const int64_t count = static_cast<int64_t>(work.tasks.size());
   const int64_t counts_per_head = work.first_count.back();
@@ -194,7 +199,7 @@ void attend_tasks(const LlamaConfig& config, int layer, Batch& batch) {
     const int kv_head = static_cast<int>(i / count);
     const int64_t t = i % count;
     for (int set = 0; set < sets; ++set)
-      attend_task(config, layer, kv_head, set, work.tasks[t],
+      attend_task(config, layer, kv_head, set, work.tasks[t], mode,
                   &work.counts[kv_head * counts_per_head + work.first_count[t]], batch);
   });
 }
@@ -289,13 +294,13 @@ void prepare_decode(const LlamaConfig& config, Batch& batch) {
   work.counts.resize(static_cast<size_t>(work.first_count.back() * config.num_kv_heads));
 }
 
-void attend_decoded(const LlamaConfig& config, int layer, Batch& batch) {
+void attend_decoded(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   if (!batch.decode_work.sparse.empty()) {
     batch.clock.enter(&StageTimes::page_scoring);
     select_pages(config, layer, batch);
     batch.clock.enter(&StageTimes::attention);
   }
-  attend_tasks(config, layer, batch);
+  attend_tasks(config, layer, batch, mode);
   merge(config, batch);
   if (!batch.costs.empty()) add_costs(config, batch);
 }

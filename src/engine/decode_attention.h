@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/decode_plan.h"
+#include "kernels/matmul.h"
 #include "sol/config.h"
 
 namespace sol {
@@ -43,7 +44,8 @@ struct DecodeWork {
 // Once per step, when the sequences have grown by their new token.
 void prepare_decode(const LlamaConfig& config, Batch& batch);
 
-// One layer: batch.attended from batch.q; adds to batch.costs what was attended to and read.
-void attend_decoded(const LlamaConfig& config, int layer, Batch& batch);
+// One layer: batch.attended from batch.q; adds to batch.costs what was attended to and read. With
+// MatmulMode::library many forks of one prefix attend to it through BF16 products.
+void attend_decoded(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode);
 
 }  // namespace sol

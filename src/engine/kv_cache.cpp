@@ -1,5 +1,7 @@
 #include "engine/kv_cache.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +13,9 @@ namespace {
 
 constexpr int min_block_tokens = 32;
 constexpr int64_t alignment = 64;
+constexpr int64_t huge_page = 2 << 20;
+// Untouched blocks of a slab take no memory but their addresses, huge pages apart.
+constexpr int64_t largest_slab = 32 << 20, most_slab_blocks = 64;
 
 int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
@@ -35,20 +40,35 @@ CacheLayout::CacheLayout(const LlamaConfig& config, const SequenceOptions& optio
       extrema_offset + static_cast<int64_t>(layers) * kv_heads * extrema_head_bytes, alignment);
 }
 
+BlockPool::BlockPool(int64_t block_bytes)
+    : block_bytes_(block_bytes),
+      slab_blocks_(std::clamp<int64_t>(largest_slab / block_bytes, 1, most_slab_blocks)) {}
+
 BlockPool::~BlockPool() {
-  for (std::byte* block : free_) std::free(block);
+  for (std::byte* slab : slabs_) std::free(slab);
+}
+
+void BlockPool::add_slab() {
+  const int64_t bytes = round_up(slab_blocks_ * block_bytes_, alignment);
+  const bool huge = bytes >= 2 * huge_page;
+  const int64_t size = huge ? round_up(bytes, huge_page) : bytes;
+  void* memory = std::aligned_alloc(static_cast<size_t>(huge ? huge_page : alignment),
+                                    static_cast<size_t>(size));
+  if (!memory) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  if (huge) madvise(memory, static_cast<size_t>(size), MADV_HUGEPAGE);  // a wish: no error if not
+#endif
+  slabs_.push_back(static_cast<std::byte*>(memory));
+  for (int64_t b = slab_blocks_ - 1; b >= 0; --b) free_.push_back(slabs_.back() + b * block_bytes_);
 }
 
 std::shared_ptr<std::byte> BlockPool::acquire() {
   std::byte* block = nullptr;
-  if (const std::lock_guard lock(mutex_); !free_.empty()) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) add_slab();
     block = free_.back();
     free_.pop_back();
-  }
-  if (!block) {
-    block =
-        static_cast<std::byte*>(std::aligned_alloc(alignment, static_cast<size_t>(block_bytes_)));
-    if (!block) throw std::bad_alloc();
   }
   return {block, [pool = shared_from_this()](std::byte* b) { pool->release(b); }};
 }

@@ -38,19 +38,24 @@ struct CacheLayout {
 };
 
 // Hands out blocks and keeps returned ones for reuse, so that episodes that come and go do not ask
-// the system for memory every time. Sequences may be destroyed on any thread.
+// the system for memory every time. Sequences may be destroyed on any thread. Memory comes in slabs
+// of many blocks, in huge pages where the system has them: one head's keys are pieces of a few KiB
+// far apart, and with pages of 4 KiB finding each would take a walk of the page tables.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
-  explicit BlockPool(int64_t block_bytes) : block_bytes_(block_bytes) {}
+  explicit BlockPool(int64_t block_bytes);
   ~BlockPool();
   std::shared_ptr<std::byte> acquire();
 
  private:
   void release(std::byte* block);
+  void add_slab();
 
   int64_t block_bytes_;
+  int64_t slab_blocks_;
   std::mutex mutex_;
-  std::vector<std::byte*> free_;
+  std::vector<std::byte*> slabs_;
+  std::vector<std::byte*> free_;  // blocks
 };
 
 // A sequence's blocks. A block with more than one owner is copied before it is written.

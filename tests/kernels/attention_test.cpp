@@ -184,6 +184,30 @@ TEST_P(Attention, MergedPartsAgreeWithTheReference) {
   }
 }
 
+TEST_P(Attention, SoftmaxStepsAgreeWithTheReference) {
+  const int dim = 40, rows = 7, heads = 3, keys = 48, stride = 64;
+  for (const int seen : {-1, 0, 1, 17, 46, 60}) {
+    auto scores = random_floats(rows * stride, 71, 3.0f), expected = scores;
+    auto out = random_floats(rows * dim, 72), expected_out = out;
+    std::vector<float> largest{-INFINITY, -5, 0, 1, 9, -INFINITY, 2}, total{0, 1, 2, 1, 1, 0, 3};
+    auto expected_largest = largest, expected_total = total;
+    fast().softmax_step(scores.data(), stride, rows, keys, seen, heads, 0.7f, largest.data(),
+                        total.data(), out.data(), dim);
+    reference().softmax_step(expected.data(), stride, rows, keys, seen, heads, 0.7f,
+                             expected_largest.data(), expected_total.data(), expected_out.data(),
+                             dim);
+    expect_near(largest, expected_largest, 0, 1e-6f);
+    expect_near(total, expected_total, 1e-6f, 1e-5f);
+    expect_near(out, expected_out, 1e-6f, 1e-5f);
+    for (int r = 0; r < rows; ++r) {
+      const auto* got = reinterpret_cast<const bf16*>(&scores[r * stride]);
+      const auto* want = reinterpret_cast<const bf16*>(&expected[r * stride]);
+      for (int j = 0; j < keys; ++j)
+        EXPECT_NEAR(to_float(got[j]), to_float(want[j]), 0.005f * to_float(want[j])) << j;
+    }
+  }
+}
+
 struct Chunk {
   int rows, heads, first_position, dim, block_tokens;
 };
