@@ -1,4 +1,5 @@
-// Many rows over the same part of the cache as two BF16 products, where the processor multiplies it.
+// Many rows over the same part of the cache as two BF16 products, where the processor multiplies
+// it.
 #pragma once
 
 #include <span>
@@ -8,9 +9,9 @@
 
 namespace sol {
 
-// Whether attend_shared() pays and may be used: the library's products are wanted, the cache is BF16,
-// there are many rows, and together they attend to enough of what would be multiplied. The pieces must
-// not overlap.
+// Whether attend_shared() pays and may be used: the library's products are wanted, the cache is
+// BF16, there are many rows, and together they attend to enough of what would be multiplied. The
+// pieces must not overlap.
 bool worth_products(std::span<const kernels::AttendRow> rows,
                     std::span<const kernels::AttendPiece> pieces, kernels::ElementType type,
                     kernels::MatmulMode mode);
