@@ -79,8 +79,7 @@ void run(const std::filesystem::path& dir, const std::filesystem::path& text,
   TextOptions options;
   if (format == "wikitext") options.format = TextOptions::Format::wikitext;
   const auto tokenizer = Tokenizer::load(dir);
-  const BlockDataset data =
-      BlockDataset::open({text}, options, *tokenizer, dir.string(), length + 1, {});
+  const BlockDataset data = BlockDataset::open({text}, options, *tokenizer, length + 1, {});
   blocks = std::min(blocks, data.size());
 
   auto original = load_model(dir, {.precision = Precision::f32});

@@ -18,9 +18,10 @@ constexpr int kOutputGrain = 64;
 constexpr int64_t kWorthThreads = 1 << 15;
 // From this many rows on oneDNN is faster than our own kernels, as measured with
 // bench/kernels_bench on 256x1536 and 2048x8192: our in_major kernels read the weights once per
-// four rows.
-int library_rows(Layout layout) {
-  return layout == Layout::in_major ? 5 : 8;
+// four rows. Compressed weights must be widened for it, which pays later.
+int library_rows(const WeightView& w) {
+  if (is_compressed(w.type)) return 17;
+  return w.layout == Layout::in_major ? 5 : 8;
 }
 
 bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
@@ -65,7 +66,7 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
-  if (mode != MatmulMode::own && rows >= library_rows(w.layout) &&
+  if (mode != MatmulMode::own && rows >= library_rows(w) &&
       library_matmul(x, x_stride, rows, w, y, y_stride, mode))
     return;
   own_matmul(x, x_stride, rows, w, y, y_stride);

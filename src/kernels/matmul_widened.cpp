@@ -15,6 +15,16 @@ constexpr int64_t kPanelBytes = 1 << 20;
 constexpr int kPanelGrain = 64;
 static_assert(kPanelGrain % kCodeGroup == 0);
 
+// A panel of in_major weights takes a short piece of every row, too short for the processor's own
+// prefetching to follow.
+void prefetch_piece(const WeightView& w, int64_t row, int begin, int count) {
+  if (row >= w.in) return;
+  const std::byte* piece =
+      static_cast<const std::byte*>(w.data) + row * w.stride + code_bytes(w.type, begin);
+  const int64_t bytes = code_bytes(w.type, count);
+  for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(piece + b);
+}
+
 // Outputs [begin, begin + count) of w as a matrix of `type` in memory that this thread keeps.
 WeightView widen_panel(const WeightView& w, int begin, int count, ElementType type) {
   thread_local std::vector<float> memory;  // of floats for their alignment
@@ -26,10 +36,13 @@ WeightView widen_panel(const WeightView& w, int begin, int count, ElementType ty
   const int rows = by_output ? count : w.in, columns = by_output ? w.in : count;
   const int64_t panel_row = static_cast<int64_t>(columns) * size_of(type);
   parallel_for(rows, [&](int64_t r) {
-    if (by_output)
+    if (by_output) {
       k.widen_row(w, begin + r, 0, w.in, type, panel + r * panel_row);
-    else
-      k.widen_row(w, r, begin, begin + count, type, panel + r * panel_row);
+      return;
+    }
+    constexpr int kRowsAhead = 8;
+    prefetch_piece(w, r + kRowsAhead, begin, count);
+    k.widen_row(w, r, begin, begin + count, type, panel + r * panel_row);
   });
   return {panel,    type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
           w.layout, w.in,

@@ -74,7 +74,14 @@ class FakeModel final : public FrozenModel {
     return children;
   }
 
-  void truncate(Sequence&, int) override { fail("not needed here"); }
+  // What is kept counts as computed densely.
+  void truncate(Sequence& sequence, int length) override {
+    auto& fake = static_cast<FakeSequence&>(sequence);
+    const std::vector<int32_t> kept(fake.history.begin(), fake.history.begin() + length);
+    fake.history.clear();
+    fake.state = 0;
+    for (const int32_t token : kept) advance(fake, token, Action{});
+  }
 
   void embedding(int32_t token, std::span<float> out) const override {
     for (float& value : out) value = static_cast<float>(token);

@@ -67,7 +67,6 @@ class TrainerTest : public testing::Test {
     options.resume = resume;
     options.overwrite = overwrite_;
     options.deterministic = deterministic_;
-    options.minutes = minutes_;
     return train_controller(*model_, data_, config_, options, callbacks, stop.get_token());
   }
 
@@ -91,7 +90,6 @@ class TrainerTest : public testing::Test {
   TrainingConfig config_;
   BlockDataset data_ = random_blocks(9, 29);
   bool overwrite_ = false, deterministic_ = false;
-  double minutes_ = 0;
   fs::path initial_;
   std::vector<CollectionMetrics> seen_;
   std::vector<std::string> notes_;
@@ -413,12 +411,6 @@ TEST_F(TrainerTest, AModelsDirectoryIsNotTrainedInto) {
   EXPECT_THAT(error(out()), testing::HasSubstr("holds a model"));
 }
 
-TEST_F(TrainerTest, HoweverShortTheTimeSomethingIsTrained) {
-  minutes_ = 1e-9;
-  EXPECT_GT(train(out()).updates, 0);
-  EXPECT_EQ(seen_.size(), 1u);
-}
-
 TEST_F(TrainerTest, AFullDiskLeavesTheOldCheckpoint) {
   train(out("whole"));
   train(out(), false, 1);
@@ -444,10 +436,11 @@ TEST_F(TrainerTest, ATimeLimitEndsTheRunWithAController) {
   config_.updates = 1000000;
   TrainerOptions options;
   options.out = out();
-  options.minutes = 1e-9;  // over before the first collection
+  options.minutes = 1e-9;  // over before the first collection, which is made all the same
   const TrainingOutcome outcome = train_controller(*model_, data_, config_, options);
   EXPECT_TRUE(outcome.finished);
-  EXPECT_EQ(outcome.updates, 0);
+  EXPECT_GT(outcome.updates, 0);
+  EXPECT_EQ(outcome.last.collection, 1);
   EXPECT_NO_THROW(Controller::load(out()));
 }
 

@@ -71,11 +71,14 @@ inline void load_pair(const float* p, int left, Vec& first, Vec& second) {
     second = zero();
   }
 }
+inline void store_numbers(float* p, Vec first, Vec second) {
+  store(p, first);
+  store(p + kWidth, second);
+}
 template <typename T>
 inline void store_pair(T* p, int left, Vec first, Vec second) {
   if (left >= kGroup) {
-    store(p, first);
-    store(p + kWidth, second);
+    store_numbers(p, first, second);
   } else if (left >= kWidth) {
     store(p, first);
     if (left > kWidth) store(p + kWidth, second, First{left - kWidth});

@@ -267,11 +267,15 @@ void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int
 void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
                      int out_end, float* y, int64_t y_stride) {
   if (holds_codes(w.type)) {
-    if (rows <= 4)
-      stream_channels_compressed(w, x, x_stride, rows, nullptr, w.in, out_begin, out_end, y,
-                                 y_stride);
-    else
+    // Codes are so small that reading them again for every four rows costs less than widening them.
+    constexpr int kStreamedRows = 16;
+    if (rows > kStreamedRows) {
       multiply_blocks(widen_coded_block, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+      return;
+    }
+    for (int r = 0; r < rows; r += 4)
+      stream_channels_compressed(w, x + r * x_stride, x_stride, smaller(4, rows - r), nullptr, w.in,
+                                 out_begin, out_end, y + r * y_stride, y_stride);
     return;
   }
   with_type(w.type, [&]<typename T>(const T*) {

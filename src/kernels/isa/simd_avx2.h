@@ -93,6 +93,12 @@ inline void store(bf16* p, Vec a, First f) {
   for (int i = 0; i < f.n; ++i) p[i].bits = whole[i].bits;
 }
 
+// 32 numbers that are not NaN, rounded as above.
+inline void store_numbers(bf16* p, Vec first, Vec second) {
+  store(p, first, All{});
+  store(p + kWidth, second, All{});
+}
+
 // 16 signed codes.
 inline Vec widen_codes(__m128i codes) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),
