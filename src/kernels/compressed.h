@@ -26,7 +26,9 @@ alignas(16) inline constexpr int8_t kInt4Values[16] = {-127, -99, -78, -61, -47,
 
 // Scales that are tried for a group of 4-bit codes, times the one that maps the largest weight to
 // an end of the values, and how often the best of them is improved by least squares.
-inline constexpr float kScaleFactors[] = {0.92f, 0.96f, 1.0f, 1.04f, 1.08f};
+// Not inline: a symbol that the linker shares between files could come from one with instructions
+// that the machine lacks.
+constexpr float kScaleFactors[] = {0.92f, 0.96f, 1.0f, 1.04f, 1.08f};
 inline constexpr int kScaleRefinements = 2;
 
 constexpr bool is_compressed(WeightType type) {

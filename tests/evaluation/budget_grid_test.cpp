@@ -100,21 +100,19 @@ TEST(BudgetGrid, ValuesForAnAxisThatIsOffAreAnError) {
   const ActionSpace space({0.1f, 1}, {0.3f}, {8});
   GridRequest request;
   request.rho = AxisValues{0.5};
-  EXPECT_THAT([&] { make_budget_grid(request, space, kappa, rho, eta); },
-              test::throws({"prune", "0.3"}));
+  EXPECT_THAT([&] { make_budget_grid(request, space, ranges); }, test::throws({"prune", "0.3"}));
   request.rho = AxisValues{0.3};  // what it is anyway
   request.bits = AxisValues{8};
-  EXPECT_EQ(make_budget_grid(request, space, kappa, rho, eta).size(), 200u);
+  EXPECT_EQ(make_budget_grid(request, space, ranges).size(), 200u);
   request.bits = AxisValues{8, 9};
-  EXPECT_THAT([&] { make_budget_grid(request, space, kappa, rho, eta); },
-              test::throws({"bits", "8"}));
+  EXPECT_THAT([&] { make_budget_grid(request, space, ranges); }, test::throws({"bits", "8"}));
 }
 
 TEST(BudgetGrid, IsBounded) {
   GridRequest request;
   request.kappa = request.rho = parse_axis_values("0:0.9:0.001", "x");
   request.bits = parse_axis_values("3:12:0.01", "x");
-  EXPECT_THAT([&] { make_budget_grid(request, harsh_space(), kappa, rho, eta); },
+  EXPECT_THAT([&] { make_budget_grid(request, harsh_space(), ranges); },
               test::throws({"901 x 901 x 901", "100000"}));
 }
 
