@@ -1,18 +1,15 @@
 #include "openblas_environment.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/cpu.h"
+#include "restart.h"
 
 namespace sol::app {
 namespace {
@@ -35,14 +32,6 @@ bool chose_old_core() {
   });
 }
 
-// This process' own arguments.
-std::vector<std::string> arguments() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> out;
-  for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
-  return out;
-}
-
 }  // namespace
 
 void choose_openblas_kernels() {
@@ -51,14 +40,7 @@ void choose_openblas_kernels() {
   const bool avx512 = std::find(isas.begin(), isas.end(), Isa::avx512) != isas.end();
   const bool avx2 = std::find(isas.begin(), isas.end(), Isa::avx2) != isas.end();
   if (!avx2) return;
-  std::vector<std::string> words = arguments();
-  if (words.empty() || setenv("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell", 1) != 0) return;
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv("/proc/self/exe", argv.data());
-  // Still here: it could not be started again; slow products are better than none.
-  unsetenv("OPENBLAS_CORETYPE");
+  restart_with("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell");
 }
 
 }  // namespace sol::app

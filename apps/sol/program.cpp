@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "common.h"
+#include "restart.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -99,6 +100,7 @@ int finish_output(int code) {
 }  // namespace
 
 int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands) {
+  choose_short_spin();
   occupy_standard_descriptors();
   handle_signals();
   try {

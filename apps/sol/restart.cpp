@@ -1,0 +1,38 @@
+#include "restart.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace sol::app {
+namespace {
+
+// This process' own arguments.
+std::vector<std::string> arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> out;
+  for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
+  return out;
+}
+
+}  // namespace
+
+void restart_with(const char* name, const char* value) {
+  std::vector<std::string> words = arguments();
+  if (words.empty() || setenv(name, value, 1) != 0) return;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv("/proc/self/exe", argv.data());
+  unsetenv(name);  // still here: it could not be started again
+}
+
+void choose_short_spin() {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  restart_with("GOMP_SPINCOUNT", "2000");
+}
+
+}  // namespace sol::app
