@@ -1,17 +1,17 @@
-// Variables that libraries read when the program starts, before main: to choose them the program has to start
-// a second time.
+// Variables that libraries read when the program starts, before main: to choose them the program
+// has to start a second time.
 #pragma once
 
 namespace sol::app {
 
-// Starts this program again in the same process with a variable of the environment set; returns when that
-// is not possible. To be called before anything that a second start would do twice.
+// Starts this program again in the same process with a variable of the environment set; returns
+// when that is not possible. To be called before anything that a second start would do twice.
 void restart_with(const char* name, const char* value);
 
-// OpenMP's threads spin while they wait for each other, by default so long (tens of milliseconds) that on
-// a machine which is busy with other work a token takes a hundred times as long: who spins keeps those off
-// the processor who are waited for. Makes it a tenth of a millisecond, longer than any gap within a step,
-// unless OMP_WAIT_POLICY or GOMP_SPINCOUNT says otherwise.
+// OpenMP's threads spin while they wait for each other, by default so long (tens of milliseconds)
+// that on a machine which is busy with other work a token takes a hundred times as long: who spins
+// keeps those off the processor who are waited for. Makes it a tenth of a millisecond, longer than
+// any gap within a step, unless OMP_WAIT_POLICY or GOMP_SPINCOUNT says otherwise.
 void choose_short_spin();
 
 }  // namespace sol::app
