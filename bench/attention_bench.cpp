@@ -6,13 +6,13 @@
 //                   [--page 4] [--contexts 1024,4096,16384] [--repeats 7]
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <vector>
 
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "engine/attention.h"
 #include "engine/decode_attention.h"
@@ -40,10 +40,9 @@ double median_seconds(int repeats, const std::function<void()>& body) {
   std::vector<double> times;
   body();
   for (int i = 0; i < repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     body();
-    times.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(watch.seconds());
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];

@@ -6,11 +6,11 @@
 //               [--precision auto|f32|bf16] [--deterministic] [--threads N] [--dense]
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <vector>
 
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "benchmark/random_model.h"
 #include "sol/error.h"
@@ -26,10 +26,6 @@ struct Options {
   std::string precision = "auto";
 };
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 void run(const Options& o) {
   LlamaConfig shape = find_shape("small-27m");
   shape.max_position_embeddings = std::max(shape.max_position_embeddings, o.context + o.steps);
@@ -44,7 +40,7 @@ void run(const Options& o) {
   };
 
   std::vector<std::unique_ptr<Sequence>> children;
-  const auto prefill_start = std::chrono::steady_clock::now();
+  const Stopwatch prefill_watch;
   for (int i = 0; i < o.inputs; ++i) {
     std::vector<int32_t> prefix(static_cast<size_t>(o.context));
     for (int32_t& t : prefix) t = token();
@@ -53,7 +49,7 @@ void run(const Options& o) {
     model->extend({&item, 1}, {});
     for (auto& child : model->fork(*parent, o.children)) children.push_back(std::move(child));
   }
-  const double prefill = seconds_since(prefill_start);
+  const double prefill = prefill_watch.seconds();
 
   const float kappas[] = {0.2f, 0.3f, 0.5f, 0.7f, 1.0f};
   std::vector<float> log_prob(children.size());
@@ -75,9 +71,9 @@ void run(const Options& o) {
                        {.target = target, .log_prob = &log_prob[c]},
                        nullptr});
     }
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     model->decode(items);
-    times.push_back(seconds_since(start));
+    times.push_back(watch.seconds());
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];

@@ -11,7 +11,6 @@
 #include "benchmark/random_model.h"
 #include "commands.h"
 #include "common.h"
-#include "evaluation_flags.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -64,8 +63,7 @@ void write_results(const BenchFlags& flags, std::span<const BenchRow> rows,
     write_file_atomically(flags.csv, bench_csv(rows, ceilings, model.precision()));
   }
   if (flags.json.empty()) return;
-  const std::string name =
-      flags.shape.empty() ? flags.model.model_dir().filename().string() : flags.shape;
+  const std::string name = flags.shape.empty() ? file_name(flags.model.model_dir()) : flags.shape;
   const RunInfo info = describe_run(model, name, 0, command_line());
   write_file_atomically(flags.json, to_text(bench_json(rows, ceilings, info), 2) + "\n");
 }

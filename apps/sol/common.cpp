@@ -7,13 +7,13 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <thread>
 
 #include "base/fail.h"
 #include "base/threads.h"
+#include "restart.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -124,9 +124,8 @@ std::string file_name(const fs::path& path) {
 }
 
 std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string line, argument;
-  while (std::getline(file, argument, '\0')) {
+  std::string line;
+  for (const std::string& argument : process_arguments()) {
     const bool plain = !argument.empty() &&
                        argument.find_first_of(" \t\n\"'\\$`&|;<>()*?[]{}#~!") == std::string::npos;
     if (!line.empty()) line += ' ';

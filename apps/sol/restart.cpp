@@ -8,20 +8,15 @@
 #include <vector>
 
 namespace sol::app {
-namespace {
-
-// This process' own arguments.
-std::vector<std::string> arguments() {
+std::vector<std::string> process_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> out;
   for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
   return out;
 }
 
-}  // namespace
-
 void restart_with(const char* name, const char* value) {
-  std::vector<std::string> words = arguments();
+  std::vector<std::string> words = process_arguments();
   if (words.empty() || setenv(name, value, 1) != 0) return;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -2,7 +2,13 @@
 // has to start a second time.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace sol::app {
+
+// This process' own arguments, the program's name first.
+std::vector<std::string> process_arguments();
 
 // Starts this program again in the same process with a variable of the environment set; returns
 // when that is not possible. To be called before anything that a second start would do twice.
