@@ -119,9 +119,9 @@ void register_matvecs(Isa isa) {
                   if (layout == Layout::out_major)
                     kernels_for(isa).matvec_out_major(w, x.data(), begin, end, y.data());
                   else
-                    kernels_for(isa).matvec_in_major(w, x.data(), channels.data(),
+                    kernels_for(isa).matmul_in_major(w, x.data(), 0, 1, channels.data(),
                                                      static_cast<int>(channels.size()), begin, end,
-                                                     y.data());
+                                                     y.data(), 0);
                 });
                 benchmark::DoNotOptimize(y.data());
               }

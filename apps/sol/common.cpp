@@ -64,6 +64,8 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_flag(
       "--prune-down", flags.prune_down,
       "Not in the paper: ρ also chooses among the inputs of the MLP's down projection");
+  command.add_flag("--int8-activations", flags.int8_activations,
+                   "Not in the paper: with int8 weights, every product's input rounded to 8 bits");
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
   command.add_option("--seed", flags.seed, "Seed of every random draw")
@@ -99,6 +101,7 @@ ModelOptions model_options(const ModelFlags& flags) {
   options.precision = precisions.at(flags.precision);
   options.deterministic = flags.deterministic;
   options.prune_down = flags.prune_down;
+  options.int8_activations = flags.int8_activations;
   return options;
 }
 

@@ -40,6 +40,7 @@ struct ModelFlags {
   std::string weights = "auto";
   bool deterministic = false;
   bool prune_down = false;
+  bool int8_activations = false;
   uint64_t seed = 0;
 
   std::filesystem::path model_dir() const { return model.empty() ? default_model_dir() : model; }
@@ -47,8 +48,8 @@ struct ModelFlags {
 
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
-// -m/--model, --threads, --precision, --weights, --prune-down, --deterministic, --seed. `flags`
-// must live as long as `command`.
+// -m/--model, --threads, --precision, --weights, --prune-down, --int8-activations, --deterministic,
+// --seed. `flags` must live as long as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 ModelOptions model_options(const ModelFlags& flags);

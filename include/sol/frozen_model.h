@@ -37,6 +37,9 @@ struct ModelOptions {
   WeightFormat weights = WeightFormat::automatic;
   bool prune_down = false;  // not in the paper: ρ also chooses among the inputs of the MLP's down
                             // projection (TEAL prunes every matrix); dense passes are as ever
+  bool int8_activations = false;  // not in the paper: with int8 weights every product's input is
+                                  // rounded to 8 bits with one scale per token, and products are
+                                  // sums of integers; in dense passes too
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via
@@ -108,6 +111,9 @@ class FrozenModel {
   virtual uint64_t parameter_count() const = 0;
   // automatic: as the precision says.
   virtual WeightFormat weight_format() const { return WeightFormat::automatic; }
+  // Options in effect that the paper does not have, as on the command line without dashes: results
+  // made under them say so.
+  virtual std::vector<std::string> outside_paper() const { return {}; }
 
   // An empty sequence. Throws Error for options that make no sense (page size < 1, ...).
   virtual std::unique_ptr<Sequence> create(const SequenceOptions& options) = 0;

@@ -11,19 +11,13 @@
 #include "base/fail.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
+#include "engine/weight_memory.h"
+#include "kernels/kernels.h"
 
 namespace sol {
 namespace {
 
-// Eight sums, so that additions never wait for each other; compilers vectorise it.
-uint64_t sum_of(const uint64_t* data, int64_t count) {
-  uint64_t sums[8] = {};
-  for (int64_t i = 0; i + 8 <= count; i += 8)
-    for (int k = 0; k < 8; ++k) sums[k] += data[i + k];
-  uint64_t total = 0;
-  for (const uint64_t sum : sums) total += sum;
-  return total;
-}
+constexpr int64_t kReadGrain = 128;  // integers (Kernels::largest_of)
 
 uint64_t available_bytes() {
   const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
@@ -84,34 +78,37 @@ uint64_t last_level_cache_bytes() {
 
 std::vector<ReadRate> measure_read_rates(int max_threads) {
   const uint64_t wanted = std::max<uint64_t>(4 * last_level_cache_bytes(), uint64_t{1} << 30);
-  const uint64_t bytes = std::min(wanted, available_bytes() / 2) / 64 * 64;
+  const uint64_t bytes = std::min(wanted, available_bytes() / 2) / kReadGrain / 4 * kReadGrain * 4;
   if (bytes < 2 * last_level_cache_bytes()) {
     fail("the memory's speed cannot be measured: {} MiB are free, {} MiB are needed",
          available_bytes() >> 20, wanted >> 20);
   }
-  const auto count = static_cast<int64_t>(bytes / 8);
-  const auto data = std::make_unique_for_overwrite<uint64_t[]>(static_cast<size_t>(count));
+  // As weights lie: in huge pages where the system allows it.
+  WeightMemory memory;
+  int32_t* data = reinterpret_cast<int32_t*>(memory.allocate(bytes));
+  const auto count = static_cast<int64_t>(bytes / sizeof(int32_t));
   const int before = thread_count();
   set_thread_count(max_threads);
-  constexpr int64_t chunk = 1 << 17;  // 1 MiB: touched by the thread that reads it later
+  constexpr int64_t chunk = 1 << 18;  // 1 MiB: touched by the thread that reads it later
   parallel_for((count + chunk - 1) / chunk, [&](int64_t c) {
     const int64_t begin = c * chunk;
-    std::fill_n(data.get() + begin, std::min(chunk, count - begin), static_cast<uint64_t>(c));
+    std::fill_n(data + begin, std::min(chunk, count - begin), static_cast<int32_t>(c));
   });
   std::vector<ReadRate> rates;
-  volatile uint64_t sink = 0;
+  volatile int32_t sink = 0;
   for (int threads = 1; threads <= max_threads; ++threads) {
     set_thread_count(threads);
     double best = 0;
     for (int pass = 0; pass < 5; ++pass) {
-      std::vector<uint64_t> sums(static_cast<size_t>(threads));
+      std::vector<int32_t> largest(static_cast<size_t>(threads));
       const Stopwatch watch;
       parallel_for(threads, [&](int64_t t) {
-        const Range range = split(count, threads, static_cast<int>(t), 8);
-        sums[static_cast<size_t>(t)] = sum_of(data.get() + range.begin, range.end - range.begin);
+        const Range range = split(count, threads, static_cast<int>(t), kReadGrain);
+        largest[static_cast<size_t>(t)] =
+            kernels::kernels().largest_of(data + range.begin, range.end - range.begin);
       });
       best = std::max(best, static_cast<double>(bytes) / watch.seconds());
-      for (const uint64_t sum : sums) sink = sink + sum;
+      for (const int32_t l : largest) sink = sink + l;
     }
     rates.push_back({threads, best});
   }

@@ -46,7 +46,8 @@ struct Batch {
   std::vector<float> gate_up;   // [2 * intermediate]
   std::vector<float> inner;     // [intermediate]
 
-  DecodeWork decode_work;  // attention of decoded tokens
+  std::vector<int> kept_channels;  // by any row, of the product at hand
+  DecodeWork decode_work;          // attention of decoded tokens
   StageClock clock;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/cpu_model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -15,6 +16,10 @@ namespace sol {
 using kernels::WeightView;
 
 namespace {
+
+// Decoded sequences whose products skip channels together. Each keeps its own share: of four with
+// ρ = 0.5 that choose independently, only one channel in sixteen is dropped by all.
+constexpr int kSkippingRows = 4;
 
 // Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
 constexpr int chunk_rows = 512;
@@ -47,9 +52,17 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
   precision_ = resolve_precision(options.precision, stored_type(config_, store));
   if (!options.deterministic && precision_ == Precision::f32)
     mode_ = kernels::MatmulMode::library_f32;
+  int8_activations_ = options.int8_activations;
   fingerprint_ = fingerprint_of(config_, store);
   weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options);
   inverse_frequencies_ = rotary_inverse_frequencies(config_);
+  if (!int8_activations_) return;
+  if (weights_->format != WeightFormat::int8)
+    fail("activations of 8 bits need weights of 8 bits: load the model with --weights int8");
+  const int widest = std::max(
+      {config_.hidden_size, config_.intermediate_size, config_.num_heads * config_.head_dim});
+  if (widest > kernels::kMostIntegerInputs)
+    fail("activations of 8 bits: the sum of a product of {} inputs does not fit 32 bits", widest);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -136,7 +149,14 @@ void CpuModel::normalise(const std::vector<float>& weight, Batch& batch) const {
 
 void CpuModel::product(const std::vector<float>& x, int rows, const WeightView& w,
                        std::vector<float>& y) const {
-  kernels::matmul(x.data(), w.in, rows, w, y.data(), w.out, mode_);
+  if (integer_product(w))
+    kernels::integer_matmul(x.data(), w.in, rows, w, {}, y.data(), w.out, mode_);
+  else
+    kernels::matmul(x.data(), w.in, rows, w, y.data(), w.out, mode_);
+}
+
+bool CpuModel::integer_product(const WeightView& w) const {
+  return int8_activations_ && w.type == kernels::WeightType::int8;
 }
 
 void CpuModel::project_qkv(const CpuLayer& layer, Batch& batch) const {
@@ -192,32 +212,39 @@ void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
 }
 
 // ρ: of each row's inputs only the channels of largest magnitude count (paper, "Structured MLP
-// activation pruning"), W stored by channel. One token: the other channels' rows are not read. A
-// batch, whose union of kept channels soon is everything: they are zeroed.
+// activation pruning"), W stored by channel. Weights of channels that no row keeps are not read; in
+// larger batches, which together soon keep every channel, dropped ones are only zero.
 void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const WeightView& w,
                                std::vector<float>& y) const {
-  if (batch.rows() == 1) {
-    const int keep = kernels::keep_count(batch.segments[0].action.rho, w.in);
-    std::vector<int> channels;
-    if (keep < w.in) kernels::top_channels(x.data(), w.in, keep, channels);
-    const int threads = thread_count();
-    parallel_for(threads, [&](int64_t part) {
-      const Range range = split(w.out, threads, static_cast<int>(part), 64);
-      if (range.begin == range.end) return;
-      kernels::kernels().matvec_in_major(w, x.data(), keep < w.in ? channels.data() : nullptr, keep,
-                                         static_cast<int>(range.begin), static_cast<int>(range.end),
-                                         y.data());
-    });
-    return;
+  const int rows = batch.rows();
+  const bool dropped = zero_dropped(x, batch, w.in);
+  if (!dropped || rows > kSkippingRows) return product(x, rows, w, y);
+  std::vector<int>& kept = batch.kept_channels;
+  kept.clear();
+  for (int c = 0; c < w.in; ++c) {
+    bool wanted = false;
+    for (int r = 0; r < rows; ++r) wanted = wanted || x[area(r, w.in) + c] != 0.0f;
+    if (wanted) kept.push_back(c);
   }
-  parallel_for(static_cast<int64_t>(batch.segments.size()), [&](int64_t s) {
-    const int keep = kernels::keep_count(batch.segments[s].action.rho, w.in);
-    if (keep == w.in) return;
-    float* row = &x[s * w.in];
-    std::vector<int> channels;
-    kernels::top_channels(row, w.in, keep, channels);
+  if (kept.empty()) kept.push_back(0);
+  if (integer_product(w))
+    kernels::integer_matmul(x.data(), w.in, rows, w, kept, y.data(), w.out, mode_);
+  else
+    kernels::matmul_kept(x.data(), w.in, rows, w, kept, y.data(), w.out);
+}
+
+// Zeroes each row's dropped channels; false when no row drops any.
+bool CpuModel::zero_dropped(std::vector<float>& x, const Batch& batch, int width) const {
+  std::atomic<bool> dropped = false;
+  parallel_for(batch.rows(), [&](int64_t r) {
+    const int keep = kernels::keep_count(batch.segments[r].action.rho, width);
+    if (keep == width) return;
+    dropped = true;
+    float* row = &x[r * width];
+    thread_local std::vector<int> channels;
+    kernels::top_channels(row, width, keep, channels);
     auto kept = channels.begin();
-    for (int c = 0; c < w.in; ++c) {
+    for (int c = 0; c < width; ++c) {
       if (kept != channels.end() && *kept == c) {
         ++kept;
       } else {
@@ -225,7 +252,7 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
       }
     }
   });
-  product(x, batch.rows(), w, y);
+  return dropped;
 }
 
 // q: the MLP's output, before it joins the residual (paper, "Activation quantization").
@@ -294,6 +321,13 @@ void CpuModel::write_outputs(Batch& batch) {
 
 // ---------------------------------------------------------------------------------------------
 // The public calls
+
+std::vector<std::string> CpuModel::outside_paper() const {
+  std::vector<std::string> options;
+  if (weights_->layers[0].down.layout == kernels::Layout::in_major) options.push_back("prune-down");
+  if (int8_activations_) options.push_back("int8-activations");
+  return options;
+}
 
 std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
   if (options.page_size < 1 || options.page_size > 4096) {

@@ -22,6 +22,7 @@ class CpuModel final : public FrozenModel {
   Precision precision() const override { return precision_; }
   uint64_t parameter_count() const override { return weights_->parameters; }
   WeightFormat weight_format() const override { return weights_->format; }
+  std::vector<std::string> outside_paper() const override;
 
   std::unique_ptr<Sequence> create(const SequenceOptions& options) override;
   void extend(std::span<ExtendItem> items, std::stop_token stop) override;
@@ -50,6 +51,7 @@ class CpuModel final : public FrozenModel {
   void run_mlp(const CpuLayer& layer, Batch& batch) const;
   void product_of_kept(std::vector<float>& x, Batch& batch, const kernels::WeightView& w,
                        std::vector<float>& y) const;
+  bool zero_dropped(std::vector<float>& x, const Batch& batch, int width) const;
   void quantise(Batch& batch) const;
   void count_weight_bytes(Batch& batch) const;
   void write_outputs(Batch& batch);
@@ -61,6 +63,7 @@ class CpuModel final : public FrozenModel {
   void normalise(const std::vector<float>& weight, Batch& batch) const;
   void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
                std::vector<float>& y) const;
+  bool integer_product(const kernels::WeightView& w) const;
   void grow_rotary_table(int positions);
   const CpuSequence& own(const Sequence* sequence) const;
   CpuSequence& own(Sequence* sequence) const;
@@ -71,6 +74,7 @@ class CpuModel final : public FrozenModel {
   std::string fingerprint_;
   Precision precision_ = Precision::f32;
   kernels::MatmulMode mode_;
+  bool int8_activations_ = false;
   std::unique_ptr<CpuWeights> weights_;
   std::vector<float> inverse_frequencies_;
   std::vector<float> cos_, sin_;  // [position][head_dim / 2]

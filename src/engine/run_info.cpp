@@ -28,6 +28,7 @@ RunInfo describe_run(const FrozenModel& model, const std::string& model_name, ui
   info.model_fingerprint = model.fingerprint();
   info.precision = to_string(model.precision());
   info.weights = std::string(weights_name(model));
+  info.outside_paper = model.outside_paper();
   info.isa = std::string(to_string(current_isa()));
   info.cpu = cpu_description();
   info.threads = thread_count();
@@ -43,6 +44,7 @@ Json to_json(const RunInfo& info) {
           {"model_fingerprint", info.model_fingerprint},
           {"precision", info.precision},
           {"weights", info.weights},
+          {"outside_paper", info.outside_paper},
           {"isa", info.isa},
           {"cpu", info.cpu},
           {"threads", info.threads},

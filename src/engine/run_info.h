@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "sol/frozen_model.h"
@@ -15,6 +16,7 @@ struct RunInfo {
   std::string model;    // its directory's name
   std::string model_fingerprint;
   std::string precision, weights, isa, cpu;  // weights: f32, bf16, int8 or int4
+  std::vector<std::string> outside_paper;    // options in effect that the paper does not have
   int threads = 0;
   uint64_t seed = 0;
 };

@@ -293,6 +293,8 @@ std::string settings_table(const Sweep& sweep, const SweepSummary& summary,
   row("Machine",
       fmt::format("{}; instruction set {}, {}, {} weights, {} thread{}", run.cpu, run.isa,
                   run.precision, run.weights, run.threads, run.threads == 1 ? "" : "s"));
+  if (!run.outside_paper.empty())
+    row("Outside the paper", fmt::format("--{}", fmt::join(run.outside_paper, ", --")));
   row("Time", fmt::format("{:.1f} s, {} decoded tokens", sweep.seconds, sweep.decoded_tokens));
   rows +=
       fmt::format("<tr><td>Command</td><td><code>{}</code></td></tr>\n", escape_xml(run.command));

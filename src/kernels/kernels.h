@@ -61,6 +61,9 @@ struct ExtremaView {
 inline constexpr int kPartTokens = 256;
 inline constexpr int kPartRows = 64;  // most rows of one call
 
+// Most inputs of an integer product: 127 * 127 times as many still fit 32 bits.
+inline constexpr int kMostIntegerInputs = 1 << 17;
+
 // Tokens of one part whose keys and values each lie contiguously, [count][dim], and who attends to
 // them: row r where bit r is set.
 struct AttendPiece {
@@ -96,19 +99,38 @@ struct Kernels {
   void (*matvec_out_major)(const WeightView& w, const float* x, int out_begin, int out_end,
                            float* y);
 
-  // y[o] for o in [out_begin, out_end) of the sum over the listed channels c = channels[0..n) of
-  // x[c] * W[c][o], W in_major, summed in ascending list order; rows of channels that are not
-  // listed are never read. channels == nullptr means 0..in-1. Each y[o] is a plain chain of fused
-  // multiply-adds in list order, so dropping a channel equals multiplying it by zero, bit for bit.
-  void (*matvec_in_major)(const WeightView& w, const float* x, const int* channels, int n,
-                          int out_begin, int out_end, float* y);
-
-  // The same for `rows` rows of x (x_stride apart) into rows of y, every channel used; each row's y
-  // is bit for bit what the functions above give, with the weights read once for several rows.
+  // The same for `rows` rows of x (x_stride apart) into rows of y, the weights read once for
+  // several rows; each row's y is bit for bit what the function above gives.
   void (*matmul_out_major)(const WeightView& w, const float* x, int64_t x_stride, int rows,
                            int out_begin, int out_end, float* y, int64_t y_stride);
+
+  // Rows of y[o] for o in [out_begin, out_end) of the sum over the listed channels
+  // c = channels[0..n) of x[c] * W[c][o], W in_major, summed in ascending list order; rows of W of
+  // channels that are not listed are never read. channels == nullptr means 0..in-1. Each y[o] is a
+  // plain chain of fused multiply-adds in list order, whatever `rows` is, so dropping a channel
+  // equals multiplying it by zero, bit for bit. The weights are read once for several rows.
   void (*matmul_in_major)(const WeightView& w, const float* x, int64_t x_stride, int rows,
-                          int out_begin, int out_end, float* y, int64_t y_stride);
+                          const int* channels, int n, int out_begin, int out_end, float* y,
+                          int64_t y_stride);
+
+  // Integer products: int8 weights times rows of x that are codes too (quantise_row), summed
+  // exactly in 32 bits, so that order, rows and instruction set change no bit. Rows of x are padded
+  // with zeros to a multiple of kCodeGroup (compressed.h). `in` is at most kMostIntegerInputs.
+
+  // Codes of n values: scale = max|x| / 127 in float32, codes[i] = round_half_even(x[i] / scale).
+  // All zero, and so is the scale, where max|x| / 127 is below the smallest normal number.
+  void (*quantise_row)(const float* x, int n, int8_t* codes, float* scale);
+
+  // y[r][o] = float(Σ_i x[r][i] * code(o, i)) * (x_scale[r] * scale(o)), W out_major.
+  void (*integer_out_major)(const WeightView& w, const int8_t* x, int64_t x_stride,
+                            const float* x_scale, int rows, int out_begin, int out_end, float* y,
+                            int64_t y_stride);
+
+  // y[r][o] = float(Σ_k x[r][k] * code(channels[k], o)) * x_scale[r], W in_major: its scales belong
+  // to channels and are part of what x stands for. channels == nullptr means k itself, n = in.
+  void (*integer_in_major)(const WeightView& w, const int8_t* x, int64_t x_stride,
+                           const float* x_scale, int rows, const int* channels, int n,
+                           int out_begin, int out_end, float* y, int64_t y_stride);
 
   // Elements [begin, end) of one row of a matrix as float32, or rounded to bf16. `begin` is a
   // multiple of kCodeGroup where the weights are compressed.
@@ -197,6 +219,10 @@ struct Kernels {
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n,
                      float* out);
   void (*gelu)(float* x, int n);
+
+  // The largest of `count` integers, a multiple of 128, read as fast as we know how to read memory:
+  // what benchmarks call the memory's speed.
+  int32_t (*largest_of)(const int32_t* x, int64_t count);
 };
 
 inline constexpr int attend_part_scratch = 4 * kPartTokens;  // rows that are worked together

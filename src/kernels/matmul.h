@@ -1,5 +1,7 @@
-// Products of many rows with a weight matrix, on all threads.
+// Products of rows with a weight matrix, on all threads.
 #pragma once
+
+#include <span>
 
 #include "kernels/kernels.h"
 
@@ -16,5 +18,16 @@ enum class MatmulMode { library, library_f32, own };
 // multiplies bf16; our own kernels do not.
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode);
+
+// The same of the listed channels alone, ascending, by our own kernels: W is in_major, and the
+// other channels' weights are not read.
+void matmul_kept(const float* x, int64_t x_stride, int rows, const WeightView& w,
+                 std::span<const int> channels, float* y, int64_t y_stride);
+
+// Integer products (not in the paper): W is int8, and each row of x, times the channels' scales
+// where W is in_major, is rounded to 8 bits with one scale. The same bits in every mode; without
+// `channels` all of them count.
+void integer_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
+                    std::span<const int> channels, float* y, int64_t y_stride, MatmulMode mode);
 
 }  // namespace sol::kernels

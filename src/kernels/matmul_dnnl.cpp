@@ -62,10 +62,14 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
+dnnl::memory::data_type type_of(WeightType type) {
+  using Type = dnnl::memory::data_type;
+  return type == WeightType::f32 ? Type::f32 : type == WeightType::bf16 ? Type::bf16 : Type::s8;
+}
+
 Product make_product(const Key& key) {
   using Desc = dnnl::memory::desc;
-  const auto type =
-      key.type == WeightType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+  const auto type = type_of(key.type);
   const dnnl::memory::dims w_strides = key.layout == Layout::in_major
                                            ? dnnl::memory::dims{key.w_stride, 1}
                                            : dnnl::memory::dims{1, key.w_stride};
@@ -143,6 +147,14 @@ const bf16* dnnl_rounded(const float* x, int64_t x_stride, int rows, int in) {
 bool dnnl_matmul_rounded(const bf16* x, int rows, const WeightView& w, float* y, int64_t y_stride) {
   if (w.type != WeightType::bf16 || !dnnl_multiplies(ElementType::bf16)) return false;
   return multiply(x, w.in, rows, w, y, y_stride);
+}
+
+bool dnnl_code_sums(const int8_t* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                    int64_t y_stride) {
+  // Without these instructions oneDNN's sums of two products may overflow 16 bits.
+  const unsigned exact = dnnl_cpu_isa_avx512_core_vnni;
+  if (current_isa() != Isa::avx512 || (effective_isa() & exact) != exact) return false;
+  return multiply(x, x_stride, rows, w, y, y_stride);
 }
 
 bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,

@@ -22,4 +22,9 @@ bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w
 const bf16* dnnl_rounded(const float* x, int64_t x_stride, int rows, int in);
 bool dnnl_matmul_rounded(const bf16* x, int rows, const WeightView& w, float* y, int64_t y_stride);
 
+// The sums of an integer product (kernels.h), as floats without any scale, of every channel of int8
+// weights. Returns false, having done nothing, when oneDNN has no fast and exact way to do it.
+bool dnnl_code_sums(const int8_t* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                    int64_t y_stride);
+
 }  // namespace sol::kernels

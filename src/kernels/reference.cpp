@@ -1,6 +1,7 @@
 // The arithmetic's readable definition. Every other instruction set is tested against these
 // functions.
 #include <cassert>
+#include <limits>
 
 #include "kernels/reference_attention.h"
 #include "kernels/reference_math.h"
@@ -12,26 +13,26 @@ void matvec_out_major(const WeightView& w, const float* x, int out_begin, int ou
   for (int o = out_begin; o < out_end; ++o) y[o] = dot(x, stored_row(w, o).data(), w.in);
 }
 
-void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
-                     int out_end, float* y) {
-  std::fill(y + out_begin, y + out_end, 0.0f);
-  for (int k = 0; k < (channels ? n : w.in); ++k) {
-    const int c = channels ? channels[k] : k;
-    const std::vector<float> row = stored_row(w, c);
-    for (int o = out_begin; o < out_end; ++o) y[o] = std::fma(x[c], row[o], y[o]);
-  }
-}
-
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
                       int out_begin, int out_end, float* y, int64_t y_stride) {
   for (int r = 0; r < rows; ++r)
     matvec_out_major(w, x + r * x_stride, out_begin, out_end, y + r * y_stride);
 }
 
-void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
-                     int out_end, float* y, int64_t y_stride) {
+void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                     const int* channels, int n, int out_begin, int out_end, float* y,
+                     int64_t y_stride) {
   for (int r = 0; r < rows; ++r)
-    matvec_in_major(w, x + r * x_stride, nullptr, 0, out_begin, out_end, y + r * y_stride);
+    std::fill(y + r * y_stride + out_begin, y + r * y_stride + out_end, 0.0f);
+  for (int k = 0; k < (channels ? n : w.in); ++k) {
+    const int c = channels ? channels[k] : k;
+    const std::vector<float> row = stored_row(w, c);
+    for (int r = 0; r < rows; ++r) {
+      float* sum = y + r * y_stride;
+      for (int o = out_begin; o < out_end; ++o)
+        sum[o] = std::fma(x[r * x_stride + c], row[o], sum[o]);
+    }
+  }
 }
 
 void store(const float* x, int n, ElementType type, void* out) {
@@ -137,14 +138,20 @@ void gelu(float* x, int n) {
   for (int i = 0; i < n; ++i) x[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * kInverseRoot2));
 }
 
+int32_t largest_of(const int32_t* x, int64_t count) {
+  return count > 0 ? *std::max_element(x, x + count) : std::numeric_limits<int32_t>::min();
+}
+
 }  // namespace
 
 const Kernels table = {
     .isa = Isa::reference,
     .matvec_out_major = matvec_out_major,
-    .matvec_in_major = matvec_in_major,
     .matmul_out_major = matmul_out_major,
     .matmul_in_major = matmul_in_major,
+    .quantise_row = quantise_row,
+    .integer_out_major = integer_out_major,
+    .integer_in_major = integer_in_major,
     .widen_row = widen_row,
     .compress_row = compress_row,
     .rms_norm = rms_norm,
@@ -164,6 +171,7 @@ const Kernels table = {
     .log_sum_exp = log_sum_exp,
     .layer_norm = layer_norm,
     .gelu = gelu,
+    .largest_of = largest_of,
 };
 
 }  // namespace sol::kernels::reference

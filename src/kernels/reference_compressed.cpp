@@ -131,4 +131,58 @@ std::vector<float> stored_row(const WeightView& w, int64_t row) {
   return values;
 }
 
+namespace {
+
+int code_at(const WeightView& w, int64_t row, int column) {
+  return static_cast<int8_t>(static_cast<const std::byte*>(w.data)[row * w.stride + column]);
+}
+
+float int8_scale(const WeightView& w, int64_t row) {
+  const int n = w.layout == Layout::out_major ? w.in : w.out;
+  return read_scale(
+      static_cast<const std::byte*>(w.data) + row * w.stride + code_bytes(WeightType::int8, n), 0);
+}
+
+}  // namespace
+
+void quantise_row(const float* x, int n, int8_t* codes, float* scale) {
+  std::fill(codes, codes + n, int8_t{0});
+  float largest = 0;
+  bool finite = true;
+  for (int i = 0; i < n; ++i) {
+    largest = std::max(largest, std::fabs(x[i]));
+    finite = finite && std::isfinite(x[i]);
+  }
+  *scale = largest / kLargestInt8;
+  if (!finite) *scale = std::numeric_limits<float>::quiet_NaN();
+  if (*scale < std::numeric_limits<float>::min()) *scale = 0;
+  if (!(*scale > 0)) return;
+  for (int i = 0; i < n; ++i)
+    codes[i] = static_cast<int8_t>(std::nearbyint(x[i] / *scale));  // half to even
+}
+
+void integer_out_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
+                       int rows, int out_begin, int out_end, float* y, int64_t y_stride) {
+  for (int r = 0; r < rows; ++r) {
+    for (int o = out_begin; o < out_end; ++o) {
+      int32_t sum = 0;
+      for (int i = 0; i < w.in; ++i) sum += x[r * x_stride + i] * code_at(w, o, i);
+      y[r * y_stride + o] = static_cast<float>(sum) * (x_scale[r] * int8_scale(w, o));
+    }
+  }
+}
+
+void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
+                      int rows, const int* channels, int n, int out_begin, int out_end, float* y,
+                      int64_t y_stride) {
+  for (int r = 0; r < rows; ++r) {
+    for (int o = out_begin; o < out_end; ++o) {
+      int32_t sum = 0;
+      for (int k = 0; k < (channels ? n : w.in); ++k)
+        sum += x[r * x_stride + k] * code_at(w, channels ? channels[k] : k, o);
+      y[r * y_stride + o] = static_cast<float>(sum) * x_scale[r];
+    }
+  }
+}
+
 }  // namespace sol::kernels::reference

@@ -46,6 +46,13 @@ void with_type(ElementType type, const Body& body) {
 // The weights of one row of a matrix, whatever they are stored as (reference_compressed.cpp).
 std::vector<float> stored_row(const WeightView& w, int64_t row);
 void compress_row(const float* x, int n, WeightType type, std::byte* row);
+// Products of codes with codes.
+void quantise_row(const float* x, int n, int8_t* codes, float* scale);
+void integer_out_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
+                       int rows, int out_begin, int out_end, float* y, int64_t y_stride);
+void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
+                      int rows, const int* channels, int n, int out_begin, int out_end, float* y,
+                      int64_t y_stride);
 
 extern const Kernels table;
 

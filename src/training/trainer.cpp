@@ -45,6 +45,8 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
                 {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
   if (model.weight_format() != WeightFormat::automatic)
     identity["weights"] = std::string(weights_name(model));
+  if (const auto options = model.outside_paper(); !options.empty())
+    identity["outside_paper"] = options;
   return identity;
 }
 

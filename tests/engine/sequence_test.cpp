@@ -278,6 +278,74 @@ TEST(Sequence, PruneDownDropsInputsOfTheDownProjection) {
   EXPECT_EQ(logits[1], pruned_logits);
 }
 
+// Outside the paper: exact sums, so alone, in a batch and dense passes give the same bits in every
+// mode, and whatever ρ drops.
+TEST(Sequence, Int8ActivationsAreTheSameAloneAndInABatch) {
+  ModelOptions options{.precision = Precision::f32, .weights = WeightFormat::int8};
+  const auto plain = load_model(golden_dir() / "tiny_untied_f32", options);
+  options.int8_activations = true;
+  options.deterministic = true;
+  const auto model = load_model(golden_dir() / "tiny_untied_f32", options);
+  EXPECT_THAT(model->outside_paper(), testing::ElementsAre("int8-activations"));
+  const auto sequence = model->create({}), same = plain->create({});
+  extend(*model, *sequence, tokens(40, 8));
+  extend(*plain, *same, tokens(40, 8));
+  const std::vector<Action> actions{{}, {1.0f, 0.5f, 16}, {0.5f, 0.25f, 8}, {1.0f, 0.5f, 16}, {}};
+  const auto alone = model->fork(*sequence, static_cast<int>(actions.size()));
+  const auto plain_logits = decode(*plain, *same, 3, {});
+  std::vector<std::vector<float>> single;
+  for (size_t i = 0; i < actions.size(); ++i)
+    single.push_back(decode(*model, *alone[i], 3, actions[i]));
+  const double difference =
+      max_difference(single[0].data(), plain_logits.data(), plain_logits.size());
+  EXPECT_GT(difference, 0);
+  const auto [low, high] = std::ranges::minmax(plain_logits);
+  EXPECT_LT(difference, 0.05 * (high - low));
+
+  for (const size_t count : {size_t{3}, actions.size()}) {
+    const auto together = model->fork(*sequence, static_cast<int>(count));
+    std::vector<std::vector<float>> logits(count, std::vector<float>(320));
+    std::vector<DecodeItem> items(count);
+    for (size_t i = 0; i < count; ++i) {
+      items[i].sequence = together[i].get();
+      items[i].token = 3;
+      items[i].action = actions[i];
+      items[i].out.logits = logits[i].data();
+    }
+    model->decode(items);
+    for (size_t i = 0; i < count; ++i) EXPECT_EQ(logits[i], single[i]) << i << " of " << count;
+  }
+}
+
+TEST(Sequence, Int8ActivationsNeedInt8Weights) {
+  for (const WeightFormat weights : {WeightFormat::automatic, WeightFormat::int4}) {
+    const ModelOptions options{.weights = weights, .int8_activations = true};
+    EXPECT_THAT([&] { load_model(golden_dir() / "tiny_untied_f32", options); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("--weights int8")));
+  }
+}
+
+// Two to four sequences skip what none of them keeps; the bits are those of each alone.
+TEST(Sequence, SmallBatchesSkipTogether) {
+  auto model = tiny();
+  auto sequence = model->create({});
+  extend(*model, *sequence, tokens(40, 8));
+  const std::vector<Action> actions{
+      {1.0f, 0.25f, 16}, {1.0f, 0.5f, 16}, {1.0f, 0.1f, 16}, {1.0f, 0.25f, 8}};
+  const auto alone = model->fork(*sequence, 4), together = model->fork(*sequence, 4);
+  std::vector<std::vector<float>> logits(4, std::vector<float>(320));
+  std::vector<DecodeItem> items(4);
+  for (size_t i = 0; i < 4; ++i) {
+    items[i].sequence = together[i].get();
+    items[i].token = static_cast<int32_t>(3 + i);
+    items[i].action = actions[i];
+    items[i].out.logits = logits[i].data();
+  }
+  model->decode(items);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(logits[i], decode(*model, *alone[i], static_cast<int32_t>(3 + i), actions[i])) << i;
+}
+
 TEST(Sequence, LogProbAndEntropyAgreeWithTheLogits) {
   auto model = tiny();
   auto sequence = model->create({});

@@ -189,5 +189,17 @@ TEST_P(Elementwise, EntropyOfKnownDistributions) {
   EXPECT_TRUE(std::isnan(lse));
 }
 
+TEST_P(Elementwise, LargestOfReadsEverything) {
+  for (const int count : {0, 128, 128 * 9}) {
+    std::vector<int32_t> x(static_cast<size_t>(count), -7);
+    EXPECT_EQ(fast().largest_of(x.data(), count), reference().largest_of(x.data(), count));
+    for (int i = 0; i < count; i += 5) {
+      x[i] = -1;
+      EXPECT_EQ(fast().largest_of(x.data(), count), -1) << i;
+      x[i] = -7;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sol::kernels

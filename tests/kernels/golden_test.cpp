@@ -187,8 +187,10 @@ TEST_P(Golden, PrunedMlp) {
         if (tokens > 1 || kept != keep) continue;
         EXPECT_EQ(pruned, theirs) << c["name"];
         std::vector<float> g(middle), u(middle), z(hidden);
-        fast().matvec_in_major(gate_view, in.data(), channels.data(), keep, 0, middle, g.data());
-        fast().matvec_in_major(up_view, in.data(), channels.data(), keep, 0, middle, u.data());
+        fast().matmul_in_major(gate_view, in.data(), 0, 1, channels.data(), keep, 0, middle,
+                               g.data(), 0);
+        fast().matmul_in_major(up_view, in.data(), 0, 1, channels.data(), keep, 0, middle, u.data(),
+                               0);
         fast().silu_mul(g.data(), u.data(), middle, g.data());
         fast().matvec_out_major(down_view, g.data(), 0, hidden, z.data());
         fast().fake_quantise(z.data(), hidden, bits);

@@ -32,8 +32,9 @@ TEST_P(Products, MatvecsAgreeBitForBit) {
       EXPECT_SAME_BITS(got, expected);
 
       const test::StoredMatrix in_major = random_weights(c, Layout::in_major, type, 3);
-      reference().matvec_in_major(in_major.view, x.data(), nullptr, 0, 0, c.out, expected.data());
-      fast().matvec_in_major(in_major.view, x.data(), nullptr, 0, 0, c.out, got.data());
+      reference().matmul_in_major(in_major.view, x.data(), 0, 1, nullptr, 0, 0, c.out,
+                                  expected.data(), 0);
+      fast().matmul_in_major(in_major.view, x.data(), 0, 1, nullptr, 0, 0, c.out, got.data(), 0);
       EXPECT_SAME_BITS(got, expected);
     }
   }
@@ -64,7 +65,7 @@ TEST_P(Products, RangesDoNotChangeResultsNorTouchOtherOutputs) {
         if (layout == Layout::out_major)
           fast().matvec_out_major(w.view, x.data(), begin, end, y);
         else
-          fast().matvec_in_major(w.view, x.data(), nullptr, 0, begin, end, y);
+          fast().matmul_in_major(w.view, x.data(), 0, 1, nullptr, 0, begin, end, y, 0);
       };
       std::vector<float> whole(c.out), pieces(c.out, -5.0f);
       const bool groups = is_compressed(type) && layout == Layout::in_major;
@@ -84,21 +85,25 @@ TEST_P(Products, RangesDoNotChangeResultsNorTouchOtherOutputs) {
 TEST_P(Products, DroppedChannelEqualsMultiplicationByZero) {
   for (const Case& c : kCases) {
     for (const WeightType type : kWeightTypes) {
-      const test::StoredMatrix w = random_weights(c, Layout::in_major, type, 8);
-      auto x = random_floats(c.in, 9);
-      std::vector<int> kept;
-      auto zeroed = x;
-      for (int i = 0; i < c.in; ++i) {
-        if (i % 3 == 0 || i % 7 == 2)
-          kept.push_back(i);
-        else
-          zeroed[i] = 0;
+      for (const int rows : {1, 2, 3, 4, 7}) {
+        const test::StoredMatrix w = random_weights(c, Layout::in_major, type, 8);
+        auto x = random_floats(static_cast<size_t>(rows) * c.in, 9);
+        std::vector<int> kept;
+        auto zeroed = x;
+        for (int i = 0; i < c.in; ++i) {
+          if (i % 3 == 0 || i % 7 == 2) {
+            kept.push_back(i);
+            continue;
+          }
+          for (int r = 0; r < rows; ++r) zeroed[r * c.in + i] = 0;
+        }
+        std::vector<float> skipped(rows * c.out, 3.0f), multiplied(rows * c.out, 4.0f);
+        fast().matmul_in_major(w.view, x.data(), c.in, rows, kept.data(),
+                               static_cast<int>(kept.size()), 0, c.out, skipped.data(), c.out);
+        fast().matmul_in_major(w.view, zeroed.data(), c.in, rows, nullptr, 0, 0, c.out,
+                               multiplied.data(), c.out);
+        EXPECT_SAME_BITS(skipped, multiplied);
       }
-      std::vector<float> skipped(c.out, 3.0f), multiplied(c.out, 4.0f);
-      fast().matvec_in_major(w.view, x.data(), kept.data(), static_cast<int>(kept.size()), 0, c.out,
-                             skipped.data());
-      fast().matvec_in_major(w.view, zeroed.data(), nullptr, 0, 0, c.out, multiplied.data());
-      EXPECT_SAME_BITS(skipped, multiplied);
     }
   }
 }
@@ -109,11 +114,12 @@ TEST_P(Products, DroppedChannelsAreNotRead) {
   for (int o = 0; o < c.out; ++o) w[5 * c.out + o] = NAN;
   const auto memory = test::stored(w, ElementType::f32);
   const WeightView view{memory.data(), WeightType::f32, Layout::in_major, c.in, c.out, c.out};
-  const auto x = random_floats(c.in, 11);
+  const int rows = 3;
+  const auto x = random_floats(rows * c.in, 11);
   const std::vector<int> kept{0, 1, 4, 6, 7, 8, 9, 10, 11, 12, 19};
-  std::vector<float> y(c.out);
-  fast().matvec_in_major(view, x.data(), kept.data(), static_cast<int>(kept.size()), 0, c.out,
-                         y.data());
+  std::vector<float> y(rows * c.out);
+  fast().matmul_in_major(view, x.data(), c.in, rows, kept.data(), static_cast<int>(kept.size()), 0,
+                         c.out, y.data(), c.out);
   EXPECT_THAT(y, testing::Each(testing::Truly([](float v) { return std::isfinite(v); })));
 }
 
@@ -135,11 +141,11 @@ TEST_P(Products, ManyRowsEqualSingleRowsBitForBit) {
               fast().matvec_out_major(w.view, x.data() + r * x_stride, begin, c.out,
                                       alone.data() + r * y_stride);
           } else {
-            fast().matmul_in_major(w.view, x.data(), x_stride, rows, begin, c.out, together.data(),
-                                   y_stride);
+            fast().matmul_in_major(w.view, x.data(), x_stride, rows, nullptr, 0, begin, c.out,
+                                   together.data(), y_stride);
             for (int r = 0; r < rows; ++r)
-              fast().matvec_in_major(w.view, x.data() + r * x_stride, nullptr, 0, begin, c.out,
-                                     alone.data() + r * y_stride);
+              fast().matmul_in_major(w.view, x.data() + r * x_stride, 0, 1, nullptr, 0, begin,
+                                     c.out, alone.data() + r * y_stride, 0);
           }
           EXPECT_SAME_BITS(together, alone);
         }
@@ -153,7 +159,7 @@ TEST_P(Products, NoChannelsGiveZero) {
   const auto x = random_floats(4, 15);
   const int none = 0;
   std::vector<float> y(19, 2.0f);
-  fast().matvec_in_major(w.view, x.data(), &none, 0, 0, 19, y.data());
+  fast().matmul_in_major(w.view, x.data(), 0, 1, &none, 0, 0, 19, y.data(), 0);
   EXPECT_THAT(y, testing::Each(0.0f));
 }
 

@@ -15,16 +15,6 @@ namespace {
 constexpr int kChunk = 128;
 constexpr int kPieceGroups = 512;
 
-// The cache line at p into the second-level cache, once for the groups that share it. Rows are so
-// short that the processor's own prefetching hardly starts before they end: fetching the same part
-// of the rows that follow made 4-bit rows half as fast again (measured). May point beyond the
-// weights: harmless.
-template <typename Codes>
-void prefetch_line(const std::byte* p, int group) {
-  constexpr int kGroups = 64 / Codes::kGroupBytes;
-  if (group % kGroups == 0) __builtin_prefetch(p, 0, 2);
-}
-
 // O outputs of R rows.
 template <int R, int O, typename Codes>
 void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x_stride, int output,
@@ -102,13 +92,6 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
     for (int r = 0; r < R; ++r) store_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
   }
 }
-
-struct Channels {
-  const WeightView& w;
-  const int* listed;  // nullptr: all
-  int n;
-  int at(int k) const { return listed ? listed[k] : k; }
-};
 
 template <int R, int C, typename Codes>
 void add_channels_at(const Codes& codes, const Channels& channels, int k, const float* x,

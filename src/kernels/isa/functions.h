@@ -6,12 +6,17 @@
 namespace sol::kernels::SOL_ISA_NAME {
 
 void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y);
-void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
-                     int out_end, float* y);
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
                       int out_begin, int out_end, float* y, int64_t y_stride);
-void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
-                     int out_end, float* y, int64_t y_stride);
+void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                     const int* channels, int n, int out_begin, int out_end, float* y,
+                     int64_t y_stride);
+void quantise_row(const float* x, int n, int8_t* codes, float* scale);
+void integer_out_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
+                       int rows, int out_begin, int out_end, float* y, int64_t y_stride);
+void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
+                      int rows, const int* channels, int n, int out_begin, int out_end, float* y,
+                      int64_t y_stride);
 void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out);
 void compress_row(const float* x, int n, WeightType type, std::byte* row);
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out);
@@ -39,5 +44,6 @@ void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x);
 void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n,
                 float* out);
 void gelu(float* x, int n);
+int32_t largest_of(const int32_t* x, int64_t count);
 
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -221,22 +221,6 @@ void matvec_out_major(const WeightView& w, const float* x, int out_begin, int ou
   });
 }
 
-void matvec_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
-                     int out_end, float* y) {
-  if (!channels) n = w.in;
-  if (n == 0) {
-    for (int o = out_begin; o < out_end; ++o) y[o] = 0;
-    return;
-  }
-  if (holds_codes(w.type)) {
-    stream_channels_compressed(w, x, 0, 1, channels, n, out_begin, out_end, y, 0);
-    return;
-  }
-  with_type(w.type, [&]<typename T>(const T*) {
-    stream_channels<1, kMatvecRows, T>(w, x, 0, channels, n, out_begin, out_end, y, 0);
-  });
-}
-
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
                       int out_begin, int out_end, float* y, int64_t y_stride) {
   if (holds_codes(w.type)) {
@@ -264,43 +248,52 @@ void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int
   });
 }
 
-void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
-                     int out_end, float* y, int64_t y_stride) {
-  if (holds_codes(w.type)) {
-    // Codes are so small that reading them again for every four rows costs less than widening them.
-    constexpr int kStreamedRows = 16;
-    if (rows > kStreamedRows) {
-      multiply_blocks(widen_coded_block, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
-      return;
-    }
-    for (int r = 0; r < rows; r += 4)
-      stream_channels_compressed(w, x + r * x_stride, x_stride, smaller(4, rows - r), nullptr, w.in,
-                                 out_begin, out_end, y + r * y_stride, y_stride);
+void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
+                     const int* channels, int n, int out_begin, int out_end, float* y,
+                     int64_t y_stride) {
+  if (!channels) n = w.in;
+  if (n == 0) {
+    for (int r = 0; r < rows; ++r)
+      for (int o = out_begin; o < out_end; ++o) y[r * y_stride + o] = 0;
     return;
   }
-  with_type(w.type, [&]<typename T>(const T*) {
-    const auto stream = [&]<int R, int C>() {
-      stream_channels<R, C, T>(w, x, x_stride, nullptr, w.in, out_begin, out_end, y, y_stride);
-    };
-    switch (rows) {
-      case 0:
-        break;
-      case 1:
-        stream.template operator()<1, kMatvecRows>();
-        break;
-      case 2:
-        stream.template operator()<2, 4>();
-        break;
-      case 3:
-        stream.template operator()<3, 4>();
-        break;
-      case 4:
-        stream.template operator()<4, 4>();
-        break;
-      default:
-        multiply_blocks(widen_block<T>, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+  const bool codes = holds_codes(w.type);
+  // From so many rows on all weights are widened once; codes are so small that reading them again
+  // for every four rows costs less than that for longer.
+  const int streamed_rows = channels ? rows : codes ? 16 : 4;
+  if (rows > streamed_rows) {
+    if (codes)
+      return multiply_blocks(widen_coded_block, w, x, x_stride, rows, out_begin, out_end, y,
+                             y_stride);
+    return with_type(w.type, [&]<typename T>(const T*) {
+      multiply_blocks(widen_block<T>, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+    });
+  }
+  for (int r = 0; r < rows; r += 4) {
+    const float* from = x + r * x_stride;
+    float* to = y + r * y_stride;
+    const int count = smaller(4, rows - r);
+    if (codes) {
+      stream_channels_compressed(w, from, x_stride, count, channels, n, out_begin, out_end, to,
+                                 y_stride);
+      continue;
     }
-  });
+    with_type(w.type, [&]<typename T>(const T*) {
+      const auto stream = [&]<int R, int C>() {
+        stream_channels<R, C, T>(w, from, x_stride, channels, n, out_begin, out_end, to, y_stride);
+      };
+      switch (count) {
+        case 1:
+          return stream.template operator()<1, kMatvecRows>();
+        case 2:
+          return stream.template operator()<2, 4>();
+        case 3:
+          return stream.template operator()<3, 4>();
+        default:
+          return stream.template operator()<4, 4>();
+      }
+    });
+  }
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -118,6 +118,20 @@ inline void load_int4(const std::byte* p, const Vec&, float scale, Vec& first, V
            set(scale);
 }
 
+// Whole numbers of a byte's range as codes.
+inline void store_codes(int8_t* p, Vec a, All) {
+  const __m256i lo = _mm256_cvtps_epi32(a.lo), hi = _mm256_cvtps_epi32(a.hi);
+  const __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xd8);
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(p),
+      _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1)));
+}
+inline void store_codes(int8_t* p, Vec a, First f) {
+  int8_t whole[kWidth];
+  store_codes(whole, a, All{});
+  for (int i = 0; i < f.n; ++i) p[i] = whole[i];
+}
+
 inline Vec operator+(Vec a, Vec b) {
   return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
 }
@@ -268,6 +282,70 @@ inline void compress(int32_t* p, Keys a, uint32_t bits) {
   int32_t all[16];
   store(all, a);
   for (; bits; bits &= bits - 1) *p++ = all[__builtin_ctz(bits)];
+}
+
+// --- exact sums of products of codes (integer_products.cpp) ---
+
+// 32 codes, widened.
+struct WideCodes {
+  __m256i lo, hi;
+};
+inline WideCodes load_codes(const void* p) {
+  const __m128i* at = static_cast<const __m128i*>(p);
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128(at)), _mm256_cvtepi8_epi16(_mm_loadu_si128(at + 1))};
+}
+// Parts of one sum.
+struct DotSum {
+  __m256i v = _mm256_setzero_si256();
+};
+inline void add_products(DotSum& sum, WideCodes a, WideCodes b) {
+  sum.v = _mm256_add_epi32(sum.v, _mm256_madd_epi16(a.lo, b.lo));
+  sum.v = _mm256_add_epi32(sum.v, _mm256_madd_epi16(a.hi, b.hi));
+}
+inline int32_t total(DotSum sum) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum.v), _mm256_extracti128_si256(sum.v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+// 32 codes of each of two rows, column by column, eight columns a register.
+struct CodePairs {
+  __m256i v[4];
+};
+inline CodePairs load_pairs(const std::byte* a, const std::byte* b) {
+  CodePairs pairs;
+  for (int half = 0; half < 2; ++half) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a) + half);
+    const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b) + half);
+    pairs.v[2 * half] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(x, y));
+    pairs.v[2 * half + 1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(x, y));
+  }
+  return pairs;
+}
+// Sums of 32 columns.
+struct ColumnSums {
+  __m256i v[4];
+};
+inline ColumnSums no_columns() {
+  const __m256i zeros = _mm256_setzero_si256();
+  return {{zeros, zeros, zeros, zeros}};
+}
+inline ColumnSums load_columns(const int32_t* p) {
+  const __m256i* at = reinterpret_cast<const __m256i*>(p);
+  return {{_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1), _mm256_loadu_si256(at + 2),
+           _mm256_loadu_si256(at + 3)}};
+}
+inline void store_columns(int32_t* p, const ColumnSums& s) {
+  for (int i = 0; i < 4; ++i) _mm256_storeu_si256(reinterpret_cast<__m256i*>(p) + i, s.v[i]);
+}
+// `factors`: the first row's in the lower half.
+inline void add_products(ColumnSums& s, const CodePairs& pairs, int32_t factors) {
+  const __m256i f = _mm256_set1_epi32(factors);
+  for (int i = 0; i < 4; ++i) s.v[i] = _mm256_add_epi32(s.v[i], _mm256_madd_epi16(pairs.v[i], f));
+}
+inline void columns_as_floats(const ColumnSums& s, Vec& first, Vec& second) {
+  first = {_mm256_cvtepi32_ps(s.v[0]), _mm256_cvtepi32_ps(s.v[1])};
+  second = {_mm256_cvtepi32_ps(s.v[2]), _mm256_cvtepi32_ps(s.v[3])};
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -103,6 +103,17 @@ inline void store_numbers(bf16* p, Vec first, Vec second) {
       p, _mm512_permutex2var_epi16(round_upper_half(first), halves, round_upper_half(second)));
 }
 
+// Whole numbers of a byte's range as codes.
+inline __m128i codes_of(Vec a) {
+  return _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v));
+}
+inline void store_codes(int8_t* p, Vec a, All) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), codes_of(a));
+}
+inline void store_codes(int8_t* p, Vec a, First f) {
+  _mm_mask_storeu_epi8(p, first_bits(f.n), codes_of(a));
+}
+
 inline Vec operator+(Vec a, Vec b) {
   return {_mm512_add_ps(a.v, b.v)};
 }
@@ -237,6 +248,61 @@ inline uint32_t greater(Keys a, int32_t t) {
 // The elements whose bit is set, moved together to p; writes 16 elements.
 inline void compress(int32_t* p, Keys a, uint32_t bits) {
   _mm512_storeu_si512(p, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), a.v));
+}
+
+// --- exact sums of products of codes (integer_products.cpp) ---
+
+// 32 codes, widened.
+struct WideCodes {
+  __m512i v;
+};
+inline WideCodes load_codes(const void* p) {
+  return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+}
+// Parts of one sum.
+struct DotSum {
+  __m512i v = _mm512_setzero_si512();
+};
+inline void add_products(DotSum& sum, WideCodes a, WideCodes b) {
+  sum.v = _mm512_add_epi32(sum.v, _mm512_madd_epi16(a.v, b.v));
+}
+inline int32_t total(DotSum sum) {
+  return _mm512_reduce_add_epi32(sum.v);
+}
+
+// 32 codes of each of two rows, column by column: columns 0..7 and 16..23, then the others.
+struct CodePairs {
+  __m512i even, odd;
+};
+inline CodePairs load_pairs(const std::byte* a, const std::byte* b) {
+  const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a));
+  const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b));
+  return {_mm512_cvtepi8_epi16(_mm256_unpacklo_epi8(x, y)),
+          _mm512_cvtepi8_epi16(_mm256_unpackhi_epi8(x, y))};
+}
+// Sums of 32 columns.
+struct ColumnSums {
+  __m512i even, odd;
+};
+inline ColumnSums no_columns() {
+  return {_mm512_setzero_si512(), _mm512_setzero_si512()};
+}
+inline ColumnSums load_columns(const int32_t* p) {
+  return {_mm512_loadu_si512(p), _mm512_loadu_si512(p + 16)};
+}
+inline void store_columns(int32_t* p, const ColumnSums& s) {
+  _mm512_storeu_si512(p, s.even);
+  _mm512_storeu_si512(p + 16, s.odd);
+}
+// `factors`: the first row's in the lower half.
+inline void add_products(ColumnSums& s, const CodePairs& pairs, int32_t factors) {
+  const __m512i f = _mm512_set1_epi32(factors);
+  s.even = _mm512_add_epi32(s.even, _mm512_madd_epi16(pairs.even, f));
+  s.odd = _mm512_add_epi32(s.odd, _mm512_madd_epi16(pairs.odd, f));
+}
+inline void columns_as_floats(const ColumnSums& s, Vec& first, Vec& second) {
+  first.v = _mm512_cvtepi32_ps(_mm512_shuffle_i64x2(s.even, s.odd, 0x44));
+  second.v = _mm512_cvtepi32_ps(_mm512_shuffle_i64x2(s.even, s.odd, 0xee));
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -6,9 +6,11 @@ extern const Kernels table;
 const Kernels table = {
     .isa = Isa::SOL_ISA_NAME,
     .matvec_out_major = matvec_out_major,
-    .matvec_in_major = matvec_in_major,
     .matmul_out_major = matmul_out_major,
     .matmul_in_major = matmul_in_major,
+    .quantise_row = quantise_row,
+    .integer_out_major = integer_out_major,
+    .integer_in_major = integer_in_major,
     .widen_row = widen_row,
     .compress_row = compress_row,
     .rms_norm = rms_norm,
@@ -28,6 +30,7 @@ const Kernels table = {
     .log_sum_exp = log_sum_exp,
     .layer_norm = layer_norm,
     .gelu = gelu,
+    .largest_of = largest_of,
 };
 
 }  // namespace sol::kernels::SOL_ISA_NAME
