@@ -11,7 +11,7 @@ namespace sol::kernels {
 namespace {
 
 // From this many rows on oneDNN is faster than our own kernels (bench/kernels_bench).
-constexpr int kLibraryRows = 12;
+constexpr int kLibraryRows = 5;
 
 // Kept by the calling thread, read by all.
 struct CodedRows {

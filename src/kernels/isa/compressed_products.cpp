@@ -31,14 +31,14 @@ void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x
   for (int begin = 0; begin < groups; begin += kChunk) {
     const int count = smaller(kChunk, groups - begin);
     for (int o = 0; o < O; ++o) Codes::load_scales(row[o], w.in, begin, count, scale[o]);
-    for (int g = 0; g < count; ++g) {
+    for_code_groups<Codes>(count, [&](int g, auto line) {
       const int i = (begin + g) * kGroup;
       Vec first[R], second[R];
       for (int r = 0; r < R; ++r) load_pair(x + r * x_stride + i, w.in - i, first[r], second[r]);
       for (int o = 0; o < O; ++o) {
         const std::byte* at = row[o] + static_cast<int64_t>(begin + g) * Codes::kGroupBytes;
         // The rows lie one after the other: the next O of them follow.
-        if constexpr (R == 1) prefetch_line<Codes>(at + O * w.stride, g);
+        if constexpr (R == 1 && line.begins) send_for_next_row(at + O * w.stride);
         Vec low, high;
         codes.load_group(at, scale[o][g], low, high);
         for (int r = 0; r < R; ++r) {
@@ -46,7 +46,7 @@ void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x
           sum[o][r] = fma(second[r], high, sum[o][r]);
         }
       }
-    }
+    });
   }
   for (int o = 0; o < O; ++o) {
     float sums[4];
@@ -70,7 +70,7 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
                   const std::byte* const (&ahead)[C], const float (&x)[R][C],
                   const float (&scale)[C][kPieceGroups], bool first_channels, int begin,
                   int outputs, float* y, int64_t y_stride) {
-  for (int g = 0; g * kGroup < outputs; ++g) {
+  for_code_groups<Codes>(groups_of(outputs), [&](int g, auto line) {
     const int64_t offset = static_cast<int64_t>(begin + g) * Codes::kGroupBytes;
     const int left = outputs - g * kGroup;
     Vec low[R], high[R];
@@ -81,7 +81,7 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
         load_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
     }
     for (int c = 0; c < C; ++c) {
-      prefetch_line<Codes>(ahead[c] + offset, g);
+      if constexpr (line.begins) send_for_next_row(ahead[c] + offset);
       Vec first, second;
       codes.load_group(row[c] + offset, scale[c][g], first, second);
       for (int r = 0; r < R; ++r) {
@@ -90,7 +90,7 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
       }
     }
     for (int r = 0; r < R; ++r) store_pair(y + r * y_stride + g * kGroup, left, low[r], high[r]);
-  }
+  });
 }
 
 template <int R, int C, typename Codes>

@@ -66,14 +66,23 @@ struct Channels {
   int at(int k) const { return listed ? listed[k] : k; }
 };
 
-// The cache line at p into the second-level cache, once for the groups that share it. Rows are so
-// short that the processor's own prefetching hardly starts before they end: fetching the same part
-// of the rows that follow made 4-bit rows half as fast again (measured). May point beyond the
+// Rows are so short that the processor's own prefetching hardly starts before they end: the same
+// place of the row that will be read next, into the second-level cache. May point beyond the
 // weights: harmless.
-template <typename Codes>
-void prefetch_line(const std::byte* p, int group) {
-  constexpr int kGroups = 64 / Codes::kGroupBytes;
-  if (group % kGroups == 0) __builtin_prefetch(p, 0, 2);
+inline void send_for_next_row(const std::byte* at) {
+  __builtin_prefetch(at, 0, 2);
+}
+
+// Calls body(g, line) for every group of [0, n); `line` tells where a cache line of codes begins.
+template <typename Codes, typename Body>
+inline void for_code_groups(int n, const Body& body) {
+  constexpr int kLine = 64 / Codes::kGroupBytes;
+  int g = 0;
+  for (; g + kLine <= n; g += kLine) {
+    body(g, NewLine{});
+    for (int k = 1; k < kLine; ++k) body(g + k, SameLine{});
+  }
+  for (; g < n; ++g) body(g, SameLine{});
 }
 
 // Both halves of the group of floats at p, of which `left` are in memory; the rest reads as zero.

@@ -12,6 +12,15 @@ float scale_of(const WeightView& w, int64_t row) {
   return scale[0];
 }
 
+// These products wait for memory more than for anything else, so that it pays to send for what
+// comes soon in each row into the first-level cache as well (4 to 9 % measured; products with
+// widened codes, which are as busy themselves, lose by it).
+void send_for(const std::byte* at, const std::byte* next_row_at) {
+  constexpr uint64_t kAhead = 512;  // bytes
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kAhead));
+  send_for_next_row(next_row_at);
+}
+
 // --- out_major ---
 
 // O outputs of R rows.
@@ -21,17 +30,17 @@ void dot_tile(const WeightView& w, const int8_t* x, int64_t x_stride, const floa
   const std::byte* row[O];
   DotSum sum[O][R];
   for (int o = 0; o < O; ++o) row[o] = row_at(w, output + o);
-  for (int g = 0; g < groups_of(w.in); ++g) {
+  for_code_groups<Int8Rows>(groups_of(w.in), [&](int g, auto line) {
     WideCodes codes[R];
     for (int r = 0; r < R; ++r) codes[r] = load_codes(x + r * x_stride + g * kGroup);
     for (int o = 0; o < O; ++o) {
       const std::byte* at = row[o] + static_cast<int64_t>(g) * kGroup;
       // The rows lie one after the other: the next O of them follow.
-      if constexpr (R == 1) prefetch_line<Int8Rows>(at + O * w.stride, g);
+      if constexpr (R == 1 && line.begins) send_for(at, at + O * w.stride);
       const WideCodes weights = load_codes(at);
       for (int r = 0; r < R; ++r) add_products(sum[o][r], codes[r], weights);
     }
-  }
+  });
   for (int o = 0; o < O; ++o) {
     const float scale = scale_of(w, output + o);
     for (int r = 0; r < R; ++r)
@@ -70,19 +79,21 @@ void add_channels(const Channels& channels, int k, const int8_t* x, int64_t x_st
       factors[r][c / 2] =
           (at[c] & 0xffff) | static_cast<int32_t>(static_cast<uint32_t>(at[c + 1]) << 16);
   }
-  for (int g = 0; g * kGroup < outputs; ++g) {
+  for_code_groups<Int8Rows>(groups_of(outputs), [&](int g, auto line) {
     const int64_t offset = static_cast<int64_t>(group + g) * kGroup;
     ColumnSums sum[R];
     for (int r = 0; r < R; ++r)
       sum[r] = k == 0 ? no_columns() : load_columns(sums + r * sums_stride + g * kGroup);
     for (int c = 0; c < C; c += 2) {
-      prefetch_line<Int8Rows>(ahead[c] + offset, g);
-      prefetch_line<Int8Rows>(ahead[c + 1] + offset, g);
+      if constexpr (line.begins) {
+        send_for(row[c] + offset, ahead[c] + offset);
+        send_for(row[c + 1] + offset, ahead[c + 1] + offset);
+      }
       const CodePairs pairs = load_pairs(row[c] + offset, row[c + 1] + offset);
       for (int r = 0; r < R; ++r) add_products(sum[r], pairs, factors[r][c / 2]);
     }
     for (int r = 0; r < R; ++r) store_columns(sums + r * sums_stride + g * kGroup, sum[r]);
-  }
+  });
 }
 
 template <int R, int C>

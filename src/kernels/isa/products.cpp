@@ -1,5 +1,6 @@
 // Products with weight matrices: one row at memory speed, several rows with the weights reused.
 #include "kernels/isa/compressed_products.h"
+#include "kernels/isa/compressed_row.h"
 #include "kernels/isa/functions.h"
 #include "kernels/isa/tile.h"
 
@@ -12,12 +13,27 @@ const T* row_of(const WeightView& w, int64_t row) {
 }
 
 // Weights arrive from memory as several short rows at once, which the processor's own prefetching
-// follows less far than it pays to look ahead (+7 % measured on bf16). May point beyond the
-// weights: harmless.
+// follows less far than it pays to look ahead. So every cache line sends for what comes soon in its
+// row into the first-level cache, and for the same place of the row that will be read next into the
+// second. Measured on bf16, as shares of what reading alone reaches: 0.82 with one look 1 KB ahead,
+// 0.93 with both. May point beyond the weights: harmless.
 template <typename T>
-void prefetch_ahead(const T* p) {
-  constexpr uint64_t kAhead = 1024;  // bytes
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(p) + kAhead));
+void send_for(const T* at, const T* next_row_at) {
+  constexpr uint64_t kAhead = 512;  // bytes
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kAhead));
+  __builtin_prefetch(next_row_at, 0, 2);
+}
+
+// As for_vectors; body(i, part, line) is also told where a cache line of elements begins.
+template <typename T, typename Body>
+void for_lines(int n, const Body& body) {
+  constexpr int kLine = 64 / sizeof(T);
+  int i = 0;
+  for (; i + kLine <= n; i += kLine) {
+    body(i, All{}, NewLine{});
+    if constexpr (kLine > kWidth) body(i + kWidth, All{}, SameLine{});
+  }
+  for_vectors(n - i, [&](int k, auto part) { body(i + k, part, SameLine{}); });
 }
 
 // --- out_major: dot products, lane by lane ---
@@ -50,11 +66,11 @@ template <int O, typename T>
 void dot_row(const float* x, const T* w, int64_t stride, int in, float* y) {
   Vec sum[O];
   for (int o = 0; o < O; ++o) sum[o] = zero();
-  for_vectors(in, [&](int i, auto part) {
+  for_lines<T>(in, [&](int i, auto part, auto line) {
     const Vec row = load(x + i, part);
     for (int o = 0; o < O; ++o) {
       const T* at = w + o * stride + i;
-      prefetch_ahead(at);
+      if constexpr (line.begins) send_for(at, at + O * stride);
       sum[o] = fma(row, load(at, part), sum[o]);
     }
   });
@@ -77,15 +93,15 @@ void dot_rows(const float* x, int64_t x_stride, const WeightView& w, int begin, 
 
 // --- in_major: chains over channels ---
 
-// Adds C channels' rows to R rows of y, from `begin` on.
+// Adds C channels' rows to R rows of y, from `begin` on; `next` are the rows that follow.
 template <int R, int C, typename T>
-void add_channels(const T* const (&row)[C], const float (&x)[R][C], bool first, int begin, int end,
-                  float* y, int64_t y_stride) {
-  for_vectors(end - begin, [&](int i, auto part) {
+void add_channels(const T* const (&row)[C], const T* const (&next)[C], const float (&x)[R][C],
+                  bool first, int begin, int end, float* y, int64_t y_stride) {
+  for_lines<T>(end - begin, [&](int i, auto part, auto line) {
     const int o = begin + i;
     Vec weight[C];
     for (int c = 0; c < C; ++c) {
-      if constexpr (R == 1) prefetch_ahead(row[c] + o);
+      if constexpr (line.begins) send_for(row[c] + o, next[c] + o);
       weight[c] = load(row[c] + o, part);
     }
     for (int r = 0; r < R; ++r) {
@@ -97,31 +113,32 @@ void add_channels(const T* const (&row)[C], const float (&x)[R][C], bool first, 
 }
 
 template <int R, int C, typename T>
-void add_channels_at(const WeightView& w, const float* x, int64_t x_stride, const int* channels,
-                     int k, int begin, int end, float* y, int64_t y_stride) {
-  const T* row[C];
+void add_channels_at(const Channels& channels, int k, const float* x, int64_t x_stride, int begin,
+                     int end, float* y, int64_t y_stride) {
+  const T *row[C], *next[C];
   float factor[R][C];
   for (int c = 0; c < C; ++c) {
-    const int channel = channels ? channels[k + c] : k + c;
-    row[c] = row_of<T>(w, channel);
+    const int channel = channels.at(k + c);
+    row[c] = row_of<T>(channels.w, channel);
+    next[c] = row_of<T>(channels.w, channels.at(smaller(k + C + c, channels.n - 1)));
     for (int r = 0; r < R; ++r) factor[r][c] = x[r * x_stride + channel];
   }
-  add_channels(row, factor, k == 0, begin, end, y, y_stride);
+  add_channels(row, next, factor, k == 0, begin, end, y, y_stride);
 }
 
 // R rows, the weights streamed along the outputs, C channels at a time; the piece of y that they
 // add to stays in the first-level cache between passes.
 template <int R, int C, typename T>
-void stream_channels(const WeightView& w, const float* x, int64_t x_stride, const int* channels,
-                     int n, int out_begin, int out_end, float* y, int64_t y_stride) {
-  constexpr int kPiece = 4096;
+void stream_channels(const Channels& channels, const float* x, int64_t x_stride, int out_begin,
+                     int out_end, float* y, int64_t y_stride) {
+  constexpr int kPiece = R == 1 ? 8192 : 4096;
   for (int begin = out_begin; begin < out_end; begin += kPiece) {
     const int end = smaller(begin + kPiece, out_end);
     int k = 0;
-    for (; k + C <= n; k += C)
-      add_channels_at<R, C, T>(w, x, x_stride, channels, k, begin, end, y, y_stride);
-    for (; k < n; ++k)
-      add_channels_at<R, 1, T>(w, x, x_stride, channels, k, begin, end, y, y_stride);
+    for (; k + C <= channels.n; k += C)
+      add_channels_at<R, C, T>(channels, k, x, x_stride, begin, end, y, y_stride);
+    for (; k < channels.n; ++k)
+      add_channels_at<R, 1, T>(channels, k, x, x_stride, begin, end, y, y_stride);
   }
 }
 
@@ -280,7 +297,8 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
     }
     with_type(w.type, [&]<typename T>(const T*) {
       const auto stream = [&]<int R, int C>() {
-        stream_channels<R, C, T>(w, from, x_stride, channels, n, out_begin, out_end, to, y_stride);
+        stream_channels<R, C, T>({w, channels, n}, from, x_stride, out_begin, out_end, to,
+                                 y_stride);
       };
       switch (count) {
         case 1:

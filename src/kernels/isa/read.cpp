@@ -5,7 +5,7 @@
 namespace sol::kernels::SOL_ISA_NAME {
 
 // Eight streams, as the product of one row with eight rows of weights has: one stream leaves the
-// memory waiting (products.cpp, prefetch_ahead).
+// memory waiting (products.cpp, send_for).
 int32_t largest_of(const int32_t* x, int64_t count) {
   constexpr int kStreams = 8;
   constexpr int64_t kAhead = 1024 / sizeof(int32_t);

@@ -35,6 +35,16 @@ inline void for_vectors(int n, const Body& body) {
   if (i < n) body(i, First{n - i});
 }
 
+// Whether an element is the first of a cache line, known to the compiler: what is done once per
+// line (prefetching) then takes no test and no branch, which measurably slows loops that wait for
+// memory.
+struct NewLine {
+  static constexpr bool begins = true;
+};
+struct SameLine {
+  static constexpr bool begins = false;
+};
+
 // Calls body.operator()<R>(first) for [0, n): groups of Most, then smaller ones.
 template <int Most, typename Body>
 inline void for_groups(int n, const Body& body) {
