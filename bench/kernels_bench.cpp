@@ -162,6 +162,31 @@ void register_matmuls(Isa isa) {
   }
 }
 
+// Rows of 8-bit activations with int8 weights.
+void register_integer_matmuls(Isa isa) {
+  for (const MatmulMode mode : {MatmulMode::own, MatmulMode::library}) {
+    for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+      for (const int rows : {1, 2, 4, 6, 8, 16, 64, 256}) {
+        const int in = 2048, out = 8192;
+        add(fmt::format("{}/integer_matmul/{}/{}/{}x{}/rows{}", to_string(isa),
+                        mode == MatmulMode::own ? "own" : "library", name_of(layout), in, out,
+                        rows),
+            [=](benchmark::State& state) {
+              force_isa(isa);
+              const Matrix w(in, out, WeightType::int8, layout);
+              const auto x = noise(static_cast<size_t>(rows) * in);
+              std::vector<float> y(static_cast<size_t>(rows) * out);
+              for (auto _ : state) {
+                integer_matmul(x.data(), in, rows, w.view, {}, y.data(), out, mode);
+                benchmark::DoNotOptimize(y.data());
+              }
+              rate(state, "GFLOP/s", 2.0 * rows * in * out);
+            });
+      }
+    }
+  }
+}
+
 struct Cache {
   std::vector<std::byte> memory;
   std::vector<const std::byte*> blocks;
@@ -315,6 +340,7 @@ int main(int argc, char** argv) {
     register_attention(isa);
     register_matvecs(isa);
     register_matmuls(isa);
+    register_integer_matmuls(isa);
   }
   benchmark::AddCustomContext("processor", cpu_description());
   benchmark::AddCustomContext("threads", std::to_string(thread_count()));

@@ -88,25 +88,29 @@ void run(const std::filesystem::path& dir, const std::filesystem::path& text,
     exact.push_back(logits_of(*original, data.block(b).first(static_cast<size_t>(length))));
   std::printf("%lld blocks of %d tokens of %s\n", static_cast<long long>(blocks), length,
               text.filename().c_str());
-  std::printf("%-10s %-10s %12s %14s %10s %14s\n", "weights", "operands", "perplexity", "KL (nats)",
-              "same top", "bytes a token");
+  std::printf("%-8s %-6s %-12s %12s %12s %10s %14s\n", "weights", "x", "", "perplexity",
+              "KL (nats)", "same top", "bytes a token");
+  const auto measure = [&](const ModelOptions& options) {
+    auto model = load_model(dir, options);
+    const Quality quality = compare(*model, exact, data);
+    auto sequence = model->create({});
+    StepCost cost;
+    float entropy = 0;
+    DecodeItem step{sequence.get(), 0, {}, {.entropy = &entropy}, &cost};
+    model->decode({&step, 1});
+    std::printf(
+        "%-8s %-6s %-12s %12.4f %12.3e %9.2f%% %14llu\n", std::string(weights_name(*model)).c_str(),
+        std::string(to_string(options.precision)).c_str(),
+        options.int8_activations ? "in 8 bits" : "", std::exp(quality.nll), quality.divergence,
+        100 * quality.same_top, static_cast<unsigned long long>(cost.bytes));
+    std::fflush(stdout);
+  };
   for (const WeightFormat weights :
        {WeightFormat::automatic, WeightFormat::int8, WeightFormat::int4}) {
-    for (const Precision precision : {Precision::f32, Precision::bf16}) {
-      auto model = load_model(dir, {.precision = precision, .weights = weights});
-      const Quality quality = compare(*model, exact, data);
-      auto sequence = model->create({});
-      StepCost cost;
-      float entropy = 0;
-      DecodeItem step{sequence.get(), 0, {}, {.entropy = &entropy}, &cost};
-      model->decode({&step, 1});
-      std::printf(
-          "%-10s %-10s %12.4f %14.3e %9.2f%% %14llu\n", std::string(weights_name(*model)).c_str(),
-          precision == Precision::bf16 ? "bf16" : "f32", std::exp(quality.nll), quality.divergence,
-          100 * quality.same_top, static_cast<unsigned long long>(cost.bytes));
-      std::fflush(stdout);
-    }
+    for (const Precision precision : {Precision::f32, Precision::bf16})
+      measure({.precision = precision, .weights = weights});
   }
+  measure({.precision = Precision::f32, .weights = WeightFormat::int8, .int8_activations = true});
 }
 
 }  // namespace

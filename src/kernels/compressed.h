@@ -5,6 +5,9 @@
 //   int4: per group of 32 weights 16 bytes, byte b holding the codes of weights b (low half) and
 //         16 + b (high half), then one scale per group; the weight is scale * kInt4Values[code]
 //
+// Products sum codes of int8 as they are: a row has one scale, which is applied to the sum
+// (out_major) or to the input (in_major). Weights of int4 are multiplied out.
+//
 // Scales are bf16. A row is padded with zero bytes to a multiple of kRowAlignment.
 #pragma once
 

@@ -18,7 +18,8 @@ inline int size_of(ElementType t) {
 }
 
 // How a matrix is stored. int8 and int4 rows hold codes and scales (compressed.h); the weight is
-// their product, which float32 holds exactly, so that every kernel means the same number.
+// their product, which float32 holds exactly. Below, W of an int8 matrix in a sum is its code; the
+// row's scale multiplies y where W is out_major, x where it is in_major.
 enum class WeightType : uint8_t { f32, bf16, int8, int4 };
 
 // A weight matrix with `in` inputs and `out` outputs: y = x · W.
@@ -136,6 +137,10 @@ struct Kernels {
   // multiple of kCodeGroup where the weights are compressed.
   void (*widen_row)(const WeightView& w, int64_t row, int begin, int end, ElementType type,
                     void* out);
+
+  // The same of what products sum: codes of int8, without their scale.
+  void (*widen_summands)(const WeightView& w, int64_t row, int begin, int end, ElementType type,
+                         void* out);
 
   // One row of n finite weights as codes and scales (compressed.h): row_bytes(type, n) bytes.
   void (*compress_row)(const float* x, int n, WeightType type, std::byte* row);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/compressed.h"
+#include "kernels/int8_scales.h"
 #include "kernels/matmul.h"
 #include "kernels/matmul_dnnl.h"
 #include "kernels/split_product.h"
@@ -20,13 +21,6 @@ struct CodedRows {
   int64_t stride = 0;
 };
 
-float int8_scale(const WeightView& w, int64_t row) {
-  const int n = w.layout == Layout::out_major ? w.in : w.out;
-  const std::byte* at =
-      static_cast<const std::byte*>(w.data) + row * w.stride + code_bytes(WeightType::int8, n);
-  return to_float(*reinterpret_cast<const bf16*>(at));
-}
-
 // Element k of a row of codes is channel channels[k], or k itself.
 void quantise_rows(const float* x, int64_t x_stride, int rows, const WeightView& w,
                    std::span<const int> channels, CodedRows& coded) {
@@ -39,10 +33,7 @@ void quantise_rows(const float* x, int64_t x_stride, int rows, const WeightView&
   coded.scales.resize(static_cast<size_t>(rows));
   thread_local std::vector<float> channel_scales;
   const bool by_channel = w.layout == Layout::in_major;
-  if (by_channel) {
-    channel_scales.resize(static_cast<size_t>(n));
-    for (int k = 0; k < n; ++k) channel_scales[static_cast<size_t>(k)] = int8_scale(w, channel(k));
-  }
+  if (by_channel) int8_scales(w, channels, channel_scales);
   const float* scales = channel_scales.data();
   const Kernels& kernel = kernels();
   parallel_for(rows, [&](int64_t r) {
@@ -63,10 +54,7 @@ void quantise_rows(const float* x, int64_t x_stride, int rows, const WeightView&
 void apply_scales(const CodedRows& coded, int rows, const WeightView& w, float* y,
                   int64_t y_stride) {
   thread_local std::vector<float> memory;
-  if (w.layout == Layout::out_major) {
-    memory.resize(static_cast<size_t>(w.out));
-    for (int o = 0; o < w.out; ++o) memory[static_cast<size_t>(o)] = int8_scale(w, o);
-  }
+  if (w.layout == Layout::out_major) int8_scales(w, {}, memory);
   const float* output_scales = w.layout == Layout::out_major ? memory.data() : nullptr;
   parallel_for(rows, [&](int64_t r) {
     float* row = y + r * y_stride;

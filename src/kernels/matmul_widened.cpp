@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "kernels/compressed.h"
+#include "kernels/int8_scales.h"
 #include "kernels/matmul_dnnl.h"
 
 namespace sol::kernels {
@@ -37,16 +38,24 @@ WeightView widen_panel(const WeightView& w, int begin, int count, ElementType ty
   const int64_t panel_row = static_cast<int64_t>(columns) * size_of(type);
   parallel_for(rows, [&](int64_t r) {
     if (by_output) {
-      k.widen_row(w, begin + r, 0, w.in, type, panel + r * panel_row);
+      k.widen_summands(w, begin + r, 0, w.in, type, panel + r * panel_row);
       return;
     }
     constexpr int kRowsAhead = 8;
     prefetch_piece(w, r + kRowsAhead, begin, count);
-    k.widen_row(w, r, begin, begin + count, type, panel + r * panel_row);
+    k.widen_summands(w, r, begin, begin + count, type, panel + r * panel_row);
   });
   return {panel,    type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
           w.layout, w.in,
           count,    columns};
+}
+
+// to[r][i] = from[r][i] * scales[i].
+void scale_rows(const float* from, int64_t from_stride, int rows, int n, const float* scales,
+                float* to, int64_t to_stride) {
+  parallel_for(rows, [&](int64_t r) {
+    for (int i = 0; i < n; ++i) to[r * to_stride + i] = from[r * from_stride + i] * scales[i];
+  });
 }
 
 }  // namespace
@@ -58,6 +67,16 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
   const int64_t fitting = kPanelBytes / (int64_t{w.in} * size_of(type));
   const int outputs = static_cast<int>(
       std::clamp<int64_t>(fitting / kPanelGrain * kPanelGrain, kPanelGrain, w.out + kPanelGrain));
+  // Panels hold codes of int8, which bf16 holds exactly; their scales go where rows are fewer.
+  thread_local std::vector<float> scales, scaled;
+  if (w.type == WeightType::int8) int8_scales(w, {}, scales);
+  const bool scale_inputs = w.type == WeightType::int8 && w.layout == Layout::in_major;
+  if (scale_inputs) {
+    scaled.resize(static_cast<size_t>(rows) * w.in);
+    scale_rows(x, x_stride, rows, w.in, scales.data(), scaled.data(), w.in);
+    x = scaled.data();
+    x_stride = w.in;
+  }
   const bf16* rounded = narrow ? dnnl_rounded(x, x_stride, rows, w.in) : nullptr;
   for (int begin = 0; begin < w.out; begin += outputs) {
     const WeightView panel = widen_panel(w, begin, std::min(outputs, w.out - begin), type);
@@ -65,6 +84,8 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
                              : dnnl_matmul(x, x_stride, rows, panel, y + begin, y_stride);
     if (!done) return false;
   }
+  if (w.type == WeightType::int8 && !scale_inputs)
+    scale_rows(y, y_stride, rows, w.out, scales.data(), y, y_stride);
   return true;
 }
 

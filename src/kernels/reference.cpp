@@ -10,7 +10,10 @@ namespace sol::kernels::reference {
 namespace {
 
 void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
-  for (int o = out_begin; o < out_end; ++o) y[o] = dot(x, stored_row(w, o).data(), w.in);
+  for (int o = out_begin; o < out_end; ++o) {
+    const StoredRow row = stored_row(w, o);
+    y[o] = dot(x, row.summands.data(), w.in) * row.scale;
+  }
 }
 
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
@@ -26,11 +29,11 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
     std::fill(y + r * y_stride + out_begin, y + r * y_stride + out_end, 0.0f);
   for (int k = 0; k < (channels ? n : w.in); ++k) {
     const int c = channels ? channels[k] : k;
-    const std::vector<float> row = stored_row(w, c);
+    const StoredRow row = stored_row(w, c);
     for (int r = 0; r < rows; ++r) {
+      const float factor = x[r * x_stride + c] * row.scale;
       float* sum = y + r * y_stride;
-      for (int o = out_begin; o < out_end; ++o)
-        sum[o] = std::fma(x[r * x_stride + c], row[o], sum[o]);
+      for (int o = out_begin; o < out_end; ++o) sum[o] = std::fma(factor, row.summands[o], sum[o]);
     }
   }
 }
@@ -43,7 +46,14 @@ void store(const float* x, int n, ElementType type, void* out) {
 }
 
 void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
-  store(stored_row(w, row).data() + begin, end - begin, type, out);
+  StoredRow weights = stored_row(w, row);
+  for (float& weight : weights.summands) weight *= weights.scale;
+  store(weights.summands.data() + begin, end - begin, type, out);
+}
+
+void widen_summands(const WeightView& w, int64_t row, int begin, int end, ElementType type,
+                    void* out) {
+  store(stored_row(w, row).summands.data() + begin, end - begin, type, out);
 }
 
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
@@ -153,6 +163,7 @@ const Kernels table = {
     .integer_out_major = integer_out_major,
     .integer_in_major = integer_in_major,
     .widen_row = widen_row,
+    .widen_summands = widen_summands,
     .compress_row = compress_row,
     .rms_norm = rms_norm,
     .rotary = rotary,

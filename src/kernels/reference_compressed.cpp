@@ -105,30 +105,32 @@ void compress_row(const float* x, int n, WeightType type, std::byte* row) {
     compress_int4(x, n, row);
 }
 
-std::vector<float> stored_row(const WeightView& w, int64_t row) {
+StoredRow stored_row(const WeightView& w, int64_t row) {
   const int n = w.layout == Layout::out_major ? w.in : w.out;
-  std::vector<float> values(static_cast<size_t>(n));
+  StoredRow result{std::vector<float>(static_cast<size_t>(n))};
+  std::vector<float>& values = result.summands;
   if (!is_compressed(w.type)) {
     with_type(w.type == WeightType::f32 ? ElementType::f32 : ElementType::bf16,
               [&]<typename T>(const T*) {
                 const T* stored = static_cast<const T*>(w.data) + row * w.stride;
                 for (int i = 0; i < n; ++i) values[i] = to_float(stored[i]);
               });
-    return values;
+    return result;
   }
   const std::byte* stored = static_cast<const std::byte*>(w.data) + row * w.stride;
   const std::byte* scales = stored + code_bytes(w.type, n);
-  for (int i = 0; i < n; ++i) {
-    if (w.type == WeightType::int8) {
-      values[i] = static_cast<float>(static_cast<int8_t>(stored[i])) * read_scale(scales, 0);
-    } else {
-      const int group = i / kCodeGroup, within = i % kCodeGroup, half = kCodeGroup / 2;
-      const auto pair = static_cast<unsigned>(stored[group * half + within % half]);
-      const unsigned code = within < half ? pair & 15u : pair >> 4;
-      values[i] = static_cast<float>(kInt4Values[code]) * read_scale(scales, group);
-    }
+  if (w.type == WeightType::int8) {
+    result.scale = read_scale(scales, 0);
+    for (int i = 0; i < n; ++i) values[i] = static_cast<float>(static_cast<int8_t>(stored[i]));
+    return result;
   }
-  return values;
+  for (int i = 0; i < n; ++i) {
+    const int group = i / kCodeGroup, within = i % kCodeGroup, half = kCodeGroup / 2;
+    const auto pair = static_cast<unsigned>(stored[group * half + within % half]);
+    const unsigned code = within < half ? pair & 15u : pair >> 4;
+    values[i] = static_cast<float>(kInt4Values[code]) * read_scale(scales, group);
+  }
+  return result;
 }
 
 namespace {

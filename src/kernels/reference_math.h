@@ -43,8 +43,13 @@ void with_type(ElementType type, const Body& body) {
     body(static_cast<const bf16*>(nullptr));
 }
 
-// The weights of one row of a matrix, whatever they are stored as (reference_compressed.cpp).
-std::vector<float> stored_row(const WeightView& w, int64_t row);
+// One row of a matrix, whatever it is stored as (reference_compressed.cpp): what products sum, and
+// the scale outside of the sum, 1 unless there are int8 codes.
+struct StoredRow {
+  std::vector<float> summands;
+  float scale = 1;
+};
+StoredRow stored_row(const WeightView& w, int64_t row);
 void compress_row(const float* x, int n, WeightType type, std::byte* row);
 // Products of codes with codes.
 void quantise_row(const float* x, int n, int8_t* codes, float* scale);

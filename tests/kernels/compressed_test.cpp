@@ -55,12 +55,36 @@ TEST_P(Compressed, WideningAgreesBitForBit) {
     for (const int n : kLengths) {
       const auto row = compressed(reference(), random_floats(n, 3), type);
       EXPECT_SAME_BITS(widened(fast(), row, type, n), widened(reference(), row, type, n));
-      std::vector<bf16> narrow(n), expected(n);
       const WeightView view = row_view(row, type, n);
-      fast().widen_row(view, 0, 0, n, ElementType::bf16, narrow.data());
-      reference().widen_row(view, 0, 0, n, ElementType::bf16, expected.data());
-      EXPECT_EQ(std::memcmp(narrow.data(), expected.data(), n * sizeof(bf16)), 0) << n;
+      for (const auto widen : {&Kernels::widen_row, &Kernels::widen_summands}) {
+        std::vector<bf16> narrow(n), expected(n);
+        (fast().*widen)(view, 0, 0, n, ElementType::bf16, narrow.data());
+        (reference().*widen)(view, 0, 0, n, ElementType::bf16, expected.data());
+        EXPECT_EQ(std::memcmp(narrow.data(), expected.data(), n * sizeof(bf16)), 0) << n;
+      }
     }
+}
+
+// Products sum int8's codes, which bf16 holds exactly, and int4's weights.
+TEST_P(Compressed, SummandsAreCodesOrWeights) {
+  const int n = 100;
+  const auto x = random_floats(n, 9);
+  for (const WeightType type : kCompressed) {
+    const auto row = compressed(fast(), x, type);
+    const auto weights = widened(fast(), row, type, n);
+    std::vector<float> summands(n);
+    fast().widen_summands(row_view(row, type, n), 0, 0, n, ElementType::f32, summands.data());
+    if (type == WeightType::int4) {
+      EXPECT_SAME_BITS(summands, weights);
+      continue;
+    }
+    float scale = 0;
+    std::memcpy(reinterpret_cast<std::byte*>(&scale) + 2, row.data() + code_bytes(type, n), 2);
+    for (int i = 0; i < n; ++i) {
+      EXPECT_EQ(summands[i], static_cast<float>(static_cast<int8_t>(row[i])));
+      EXPECT_EQ(summands[i] * scale, weights[i]);
+    }
+  }
 }
 
 TEST_P(Compressed, PartsOfARowAreThePartsOfTheWhole) {

@@ -57,16 +57,22 @@ struct Problem {
     return y;
   }
 
-  // In float64, x and the weights rounded to bf16 if asked.
+  // In float64, the operands rounded to bf16 if asked: with int8 weights these are codes, whose row
+  // has a scale that belongs to the output or, in_major, to x.
   std::vector<float> truth(bool round) const {
     std::vector<float> y((rows - 1) * y_stride + out, 0.25f);
     const bool by_output = layout == Layout::out_major;
     const int columns = by_output ? in : out;
-    std::vector<float> w(static_cast<size_t>(in) * out);
-    for (int r = 0; r < (by_output ? out : in); ++r)
-      kernels_for(Isa::reference)
-          .widen_row(view, r, 0, columns, ElementType::f32,
-                     w.data() + static_cast<int64_t>(r) * columns);
+    std::vector<float> w(static_cast<size_t>(in) * out), scale(by_output ? out : in, 1.0f);
+    for (size_t r = 0; r < scale.size(); ++r) {
+      const Kernels& reference = kernels_for(Isa::reference);
+      float* row = w.data() + r * columns;
+      reference.widen_summands(view, r, 0, columns, ElementType::f32, row);
+      std::vector<float> widened(columns);
+      reference.widen_row(view, r, 0, columns, ElementType::f32, widened.data());
+      for (int i = 0; i < columns; ++i)
+        if (row[i] != 0) scale[r] = widened[i] / row[i];
+    }
     const auto operand = [&](float v) {
       return static_cast<double>(round ? to_float(to_bf16(v)) : v);
     };
@@ -74,8 +80,9 @@ struct Problem {
       for (int o = 0; o < out; ++o) {
         double sum = 0;
         for (int i = 0; i < in; ++i)
-          sum += operand(x[r * x_stride + i]) * operand(w[by_output ? o * in + i : i * out + o]);
-        y[r * y_stride + o] = static_cast<float>(sum);
+          sum += operand(by_output ? x[r * x_stride + i] : x[r * x_stride + i] * scale[i]) *
+                 operand(w[by_output ? o * in + i : i * out + o]);
+        y[r * y_stride + o] = static_cast<float>(by_output ? sum * scale[o] : sum);
       }
     }
     return y;

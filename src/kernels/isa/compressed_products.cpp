@@ -1,6 +1,6 @@
-// Products with compressed weights. A weight is scale * code, exact in float32, and enters the same
-// chains of fused multiply-adds as an uncompressed one (products.cpp), so results are bit for bit
-// those of the widened matrix.
+// Products with compressed weights: the same chains of fused multiply-adds as with uncompressed
+// ones (products.cpp), of codes where the row's one scale stays outside, else of scale * code,
+// which float32 holds exactly.
 #include "kernels/isa/compressed_products.h"
 
 #include "kernels/isa/compressed_row.h"
@@ -40,7 +40,7 @@ void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x
         // The rows lie one after the other: the next O of them follow.
         if constexpr (R == 1 && line.begins) send_for_next_row(at + O * w.stride);
         Vec low, high;
-        codes.load_group(at, scale[o][g], low, high);
+        codes.load_group(at, &scale[o][g], low, high);
         for (int r = 0; r < R; ++r) {
           sum[o][r] = fma(first[r], low, sum[o][r]);
           sum[o][r] = fma(second[r], high, sum[o][r]);
@@ -51,7 +51,9 @@ void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x
   for (int o = 0; o < O; ++o) {
     float sums[4];
     reduce_add4(sum[o][0], sum[o][1], sum[o][2], sum[o][3], sums);
-    for (int r = 0; r < R; ++r) y[r * y_stride + o] = sums[r];
+    const float outside = Codes::row_scale(row[o], w.in);
+    for (int r = 0; r < R; ++r)
+      y[r * y_stride + o] = Codes::kScaleOutside ? sums[r] * outside : sums[r];
   }
 }
 
@@ -83,7 +85,7 @@ void add_channels(const Codes& codes, const std::byte* const (&row)[C],
     for (int c = 0; c < C; ++c) {
       if constexpr (line.begins) send_for_next_row(ahead[c] + offset);
       Vec first, second;
-      codes.load_group(row[c] + offset, scale[c][g], first, second);
+      codes.load_group(row[c] + offset, &scale[c][g], first, second);
       for (int r = 0; r < R; ++r) {
         low[r] = fma(set(x[r][c]), first, low[r]);
         high[r] = fma(set(x[r][c]), second, high[r]);
@@ -104,7 +106,11 @@ void add_channels_at(const Codes& codes, const Channels& channels, int k, const 
     const int channel = channels.at(k + c);
     row[c] = row_at(w, channel);
     ahead[c] = row_at(w, channels.at(smaller(k + C + c, channels.n - 1)));
-    for (int r = 0; r < R; ++r) factor[r][c] = x[r * x_stride + channel];
+    const float outside = Codes::row_scale(row[c], w.out);
+    for (int r = 0; r < R; ++r) {
+      const float input = x[r * x_stride + channel];
+      factor[r][c] = Codes::kScaleOutside ? input * outside : input;
+    }
     Codes::load_scales(row[c], w.out, begin, groups_of(outputs), scale[c]);
   }
   add_channels<R, C>(codes, row, ahead, factor, scale, k == 0, begin, outputs,
@@ -171,7 +177,10 @@ void stream_channels_compressed(const WeightView& w, const float* x, int64_t x_s
   });
 }
 
-void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
+namespace {
+
+template <bool kScaled>
+void widen(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
   if (!holds_codes(w.type)) {
     with_type(w.type, [&]<typename T>(const T*) {
       const T* from = static_cast<const T*>(w.data) + row * w.stride + begin;
@@ -186,6 +195,7 @@ void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType
   const int columns = w.layout == Layout::out_major ? w.in : w.out;
   const std::byte* stored = row_at(w, row);
   with_codes(w.type, [&]<typename Codes>(const Codes& codes) {
+    const Vec outside = set(Codes::row_scale(stored, columns));
     with_type(type, [&]<typename To>(const To*) {
       To* to = static_cast<To*>(out) - begin;
       float scale[kChunk];
@@ -194,13 +204,35 @@ void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType
         Codes::load_scales(stored, columns, group, groups_of(outputs), scale);
         for (int g = 0; g * kGroup < outputs; ++g) {
           Vec first, second;
-          codes.load_group(stored + static_cast<int64_t>(group + g) * Codes::kGroupBytes, scale[g],
+          codes.load_group(stored + static_cast<int64_t>(group + g) * Codes::kGroupBytes, &scale[g],
                            first, second);
-          store_pair(to + o + g * kGroup, outputs - g * kGroup, first, second);
+          To* at = to + o + g * kGroup;
+          const int left = outputs - g * kGroup;
+          if constexpr (kScaled && Codes::kScaleOutside) {
+            first = first * outside;
+            second = second * outside;
+          } else if constexpr (Codes::kScaleOutside) {
+            if (left >= kGroup) {
+              store_exact(at, first, second);
+              continue;
+            }
+          }
+          store_pair(at, left, first, second);
         }
       }
     });
   });
+}
+
+}  // namespace
+
+void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
+  widen<true>(w, row, begin, end, type, out);
+}
+
+void widen_summands(const WeightView& w, int64_t row, int begin, int end, ElementType type,
+                    void* out) {
+  widen<false>(w, row, begin, end, type, out);
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

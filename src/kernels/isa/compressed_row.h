@@ -12,35 +12,40 @@ inline int groups_of(int n) {
   return (n + kGroup - 1) / kGroup;
 }
 
-// Rows of 8-bit codes.
+// Rows of 8-bit codes. Their one scale stays outside of sums.
 struct Int8Rows {
   static constexpr int kGroupBytes = kGroup;
-  // Scales of groups [begin, begin + count) of a row of n weights.
-  static void load_scales(const std::byte* row, int n, int, int count, float* scales) {
-    const bf16* stored =
-        reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes);
-    const Vec scale = load(stored, First{1});
+  static constexpr bool kScaleOutside = true;
+  static float row_scale(const std::byte* row, int n) {
     float lanes[kWidth];
-    store(lanes, scale, All{});
-    for (int g = 0; g < count; ++g) scales[g] = lanes[0];
+    store(lanes,
+          load(reinterpret_cast<const bf16*>(row + int64_t{groups_of(n)} * kGroupBytes), First{1}),
+          All{});
+    return lanes[0];
   }
-  void load_group(const std::byte* codes, float scale, Vec& first, Vec& second) const {
-    first = load_int8(codes) * set(scale);
-    second = load_int8(codes + kWidth) * set(scale);
+  // Scales of groups [begin, begin + count) of a row of n weights.
+  static void load_scales(const std::byte*, int, int, int, float*) {}
+  // What is summed: the codes.
+  void load_group(const std::byte* codes, const float*, Vec& first, Vec& second) const {
+    first = load_int8(codes);
+    second = load_int8(codes + kWidth);
   }
 };
 
 // Rows of 4-bit codes.
 struct Int4Rows {
   static constexpr int kGroupBytes = kGroup / 2;
+  static constexpr bool kScaleOutside = false;
+  static float row_scale(const std::byte*, int) { return 1.0f; }
   static void load_scales(const std::byte* row, int n, int begin, int count, float* scales) {
     const bf16* stored =
         reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes) +
         begin;
     for_vectors(count, [&](int g, auto part) { store(scales + g, load(stored + g, part), part); });
   }
-  void load_group(const std::byte* codes, float scale, Vec& first, Vec& second) const {
-    load_int4(codes, values, scale, first, second);
+  // What is summed: the weights.
+  void load_group(const std::byte* codes, const float* scale, Vec& first, Vec& second) const {
+    load_int4(codes, values, *scale, first, second);
   }
   const Vec values = load_int8(reinterpret_cast<const std::byte*>(kInt4Values));
 };
@@ -101,6 +106,9 @@ inline void load_pair(const float* p, int left, Vec& first, Vec& second) {
 inline void store_numbers(float* p, Vec first, Vec second) {
   store(p, first);
   store(p + kWidth, second);
+}
+inline void store_exact(float* p, Vec first, Vec second) {
+  store_numbers(p, first, second);
 }
 template <typename T>
 inline void store_pair(T* p, int left, Vec first, Vec second) {

@@ -18,6 +18,8 @@ void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, co
                       int rows, const int* channels, int n, int out_begin, int out_end, float* y,
                       int64_t y_stride);
 void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out);
+void widen_summands(const WeightView& w, int64_t row, int begin, int end, ElementType type,
+                    void* out);
 void compress_row(const float* x, int n, WeightType type, std::byte* row);
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out);
 void rotary(float* x, int heads, int dim, const float* cos, const float* sin);

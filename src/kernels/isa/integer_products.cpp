@@ -6,12 +6,6 @@
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
-float scale_of(const WeightView& w, int64_t row) {
-  float scale[1];
-  Int8Rows::load_scales(row_at(w, row), w.layout == Layout::out_major ? w.in : w.out, 0, 1, scale);
-  return scale[0];
-}
-
 // These products wait for memory more than for anything else, so that it pays to send for what
 // comes soon in each row into the first-level cache as well (4 to 9 % measured; products with
 // widened codes, which are as busy themselves, lose by it).
@@ -42,7 +36,7 @@ void dot_tile(const WeightView& w, const int8_t* x, int64_t x_stride, const floa
     }
   });
   for (int o = 0; o < O; ++o) {
-    const float scale = scale_of(w, output + o);
+    const float scale = Int8Rows::row_scale(row[o], w.in);
     for (int r = 0; r < R; ++r)
       y[r * y_stride + output + o] = static_cast<float>(total(sum[o][r])) * (x_scale[r] * scale);
   }

@@ -165,28 +165,36 @@ void widen_coded_block(const WeightView& w, int channel, int channels, int out, 
                        Panel (&block)[kPanels]) {
   alignas(64) float row[kBlockOutputs] = {};
   for (int k = 0; k < channels; ++k) {
-    widen_row(w, channel + k, out, out + outputs, ElementType::f32, row);
+    widen_summands(w, channel + k, out, out + outputs, ElementType::f32, row);
     for (int p = 0; p * kPanelOutputs < outputs; ++p)
       for (int v = 0; v < kPanelVectors; ++v)
         store(block[p][k] + v * kWidth, load(row + p * kPanelOutputs + v * kWidth));
   }
 }
 
+// R rows of x, each channel times the scale of its row of weights.
+template <int R>
+void scale_channels(const float* x, int64_t x_stride, const WeightView& w, int channel,
+                    int channels, float (&scaled)[R][kBlockChannels]) {
+  for (int k = 0; k < channels; ++k) {
+    const float scale = Int8Rows::row_scale(row_at(w, channel + k), w.out);
+    for (int r = 0; r < R; ++r) scaled[r][k] = x[r * x_stride + channel + k] * scale;
+  }
+}
+
 // R rows times one panel, of which `outputs` columns are real.
 template <int R>
-void multiply_panel(const float* x, int64_t x_stride, int channel, int channels, const Panel& panel,
-                    int outputs, float* y, int64_t y_stride) {
-  const float* row[R];
-  for (int r = 0; r < R; ++r) row[r] = x + r * x_stride + channel;
+void multiply_panel(const float* const (&row)[R], bool first_channels, int channels,
+                    const Panel& panel, int outputs, float* y, int64_t y_stride) {
   for (int v = 0; v < kPanelVectors && v * kWidth < outputs; v += kTileVectors) {
     Vec sum[R][kTileVectors];
     for (int u = 0; u < kTileVectors; ++u) {
       const int o = (v + u) * kWidth, left = outputs - o;
       for (int r = 0; r < R; ++r) {
         const float* at = y + r * y_stride + o;
-        sum[r][u] = channel == 0 || left <= 0 ? zero()
-                    : left >= kWidth          ? load(at)
-                                              : load(at, First{left});
+        sum[r][u] = first_channels || left <= 0 ? zero()
+                    : left >= kWidth            ? load(at)
+                                                : load(at, First{left});
       }
     }
     tile(row, channels, panel[0] + v * kWidth, kPanelOutputs, sum);
@@ -214,9 +222,14 @@ void multiply_blocks(const Widen& widen, const WeightView& w, const float* x, in
       widen(w, k, channels, o, outputs, block);
       for (int p = 0; p * kPanelOutputs < outputs; ++p) {
         const int begin = p * kPanelOutputs;
-        for_row_groups(rows, [&]<int R>(int r) {
-          multiply_panel<R>(x + r * x_stride, x_stride, k, channels, block[p], outputs - begin,
-                            y + r * y_stride + o + begin, y_stride);
+        for_row_groups(rows, [&]<int R>(int first) {
+          float scaled[R][kBlockChannels];
+          const bool outside = w.type == WeightType::int8;
+          if (outside) scale_channels<R>(x + first * x_stride, x_stride, w, k, channels, scaled);
+          const float* row[R];
+          for (int r = 0; r < R; ++r) row[r] = outside ? scaled[r] : x + (first + r) * x_stride + k;
+          multiply_panel<R>(row, k == 0, channels, block[p], outputs - begin,
+                            y + first * y_stride + o + begin, y_stride);
         });
       }
     }

@@ -118,6 +118,17 @@ inline void load_int4(const std::byte* p, const Vec&, float scale, Vec& first, V
            set(scale);
 }
 
+// The same of numbers that bf16 holds exactly.
+inline void store_exact(bf16* p, Vec first, Vec second) {
+  const auto upper = [](__m256 a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 16); };
+  const Vec both[2] = {first, second};
+  for (int i = 0; i < 2; ++i) {
+    const __m256i packed = _mm256_packus_epi32(upper(both[i].lo), upper(both[i].hi));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + i * kWidth),
+                        _mm256_permute4x64_epi64(packed, 0xd8));
+  }
+}
+
 // Whole numbers of a byte's range as codes.
 inline void store_codes(int8_t* p, Vec a, All) {
   const __m256i lo = _mm256_cvtps_epi32(a.lo), hi = _mm256_cvtps_epi32(a.hi);

@@ -94,13 +94,18 @@ inline __m512i round_upper_half(Vec a) {
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
   return _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
 }
-inline void store_numbers(bf16* p, Vec first, Vec second) {
+inline __m512i upper_halves(__m512i first, __m512i second) {
   alignas(64) static constexpr uint16_t kUpperHalves[32] = {
       1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
       33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-  const __m512i halves = _mm512_load_si512(kUpperHalves);
-  _mm512_storeu_si512(
-      p, _mm512_permutex2var_epi16(round_upper_half(first), halves, round_upper_half(second)));
+  return _mm512_permutex2var_epi16(first, _mm512_load_si512(kUpperHalves), second);
+}
+inline void store_numbers(bf16* p, Vec first, Vec second) {
+  _mm512_storeu_si512(p, upper_halves(round_upper_half(first), round_upper_half(second)));
+}
+// The same of numbers that bf16 holds exactly.
+inline void store_exact(bf16* p, Vec first, Vec second) {
+  _mm512_storeu_si512(p, upper_halves(_mm512_castps_si512(first.v), _mm512_castps_si512(second.v)));
 }
 
 // Whole numbers of a byte's range as codes.

@@ -12,6 +12,7 @@ const Kernels table = {
     .integer_out_major = integer_out_major,
     .integer_in_major = integer_in_major,
     .widen_row = widen_row,
+    .widen_summands = widen_summands,
     .compress_row = compress_row,
     .rms_norm = rms_norm,
     .rotary = rotary,
