@@ -60,7 +60,7 @@ std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
 void write_results(const BenchFlags& flags, std::span<const BenchRow> rows,
                    const Ceilings& ceilings, const CpuModel& model) {
   if (!flags.csv.empty()) {
-    write_file_atomically(flags.csv, bench_csv(rows, ceilings, model.precision()));
+    write_file_atomically(flags.csv, bench_csv(rows));
   }
   if (flags.json.empty()) return;
   const std::string name = flags.shape.empty() ? file_name(flags.model.model_dir()) : flags.shape;
@@ -83,9 +83,9 @@ void run_bench(BenchFlags& flags) {
 
   print("sol {} ({}), {}, {}\n", build_version(), build_commit(), to_string(current_isa()),
         cpu_description());
-  Ceilings ceilings;
-  ceilings.reads = measure_read_rates(std::max(most, options.threads.back()));
-  ceilings.products = measure_matrix_rates();
+  const int max_threads = std::max(most, options.threads.back());
+  MemoryReader reader(max_threads);
+  const Ceilings ceilings = measure_ceilings(reader, max_threads);
   print("{}", ceilings_text(ceilings));
   if (flags.ceilings_only) return;
 
@@ -93,10 +93,10 @@ void run_bench(BenchFlags& flags) {
   std::unique_ptr<PolicyNetwork> policy;
   if (flags.policy) policy = make_random_policy(copies[0]->config().hidden_size);
   options.policy = policy.get();
+  if (!flags.cached) options.reader = &reader;
   print("{}", bench_header());
-  const std::vector<BenchRow> rows = measure_model(copies, options, [&](const BenchRow& row) {
-    print("{}", bench_line(row, ceilings, copies[0]->precision()));
-  });
+  const std::vector<BenchRow> rows =
+      measure_model(copies, options, [&](const BenchRow& row) { print("{}", bench_line(row)); });
   write_results(flags, rows, ceilings, *copies[0]);
 }
 

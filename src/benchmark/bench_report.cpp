@@ -25,22 +25,6 @@ Json to_json(const StageTimes& t) {
 
 }  // namespace
 
-double share_of_ceiling(const BenchRow& row, const Ceilings& ceilings, Precision precision) {
-  if (row.kind == BenchKind::decode) {
-    for (const ReadRate& read : ceilings.reads) {
-      if (read.threads == row.threads) return row.bytes / row.median() / read.bytes_per_second;
-    }
-    return 0;
-  }
-  // Products were measured on all threads only.
-  if (ceilings.reads.empty() || ceilings.reads.back().threads != row.threads) return 0;
-  const std::string type = precision == Precision::bf16 ? "bf16" : "f32";
-  for (const MatrixRate& product : ceilings.products) {
-    if (product.type == type) return row.operations / row.median() / product.operations_per_second;
-  }
-  return 0;
-}
-
 std::string ceilings_text(const Ceilings& ceilings) {
   std::string text = "memory     reads";
   for (const ReadRate& read : ceilings.reads) {
@@ -60,9 +44,9 @@ std::string bench_header() {
                      "MB", "bytes", "time", "spread", "proj / scores / attn / mlp / head / policy");
 }
 
-std::string bench_line(const BenchRow& row, const Ceilings& ceilings, Precision precision) {
+std::string bench_line(const BenchRow& row) {
   const bool prefill = row.kind == BenchKind::prefill;
-  const double share = share_of_ceiling(row, ceilings, precision);
+  const double share = row.share_of_ceiling();
   const double total = row.stages.total() + row.policy;
   const auto percent = [&](double part) { return total > 0 ? 100 * part / total : 0.0; };
   std::string line = fmt::format(
@@ -82,8 +66,7 @@ std::string bench_line(const BenchRow& row, const Ceilings& ceilings, Precision 
   return line;
 }
 
-std::string bench_csv(std::span<const BenchRow> rows, const Ceilings& ceilings,
-                      Precision precision) {
+std::string bench_csv(std::span<const BenchRow> rows) {
   std::string text =
       "kind,threads,batch,context,tokens,action,from_cache,tokens_per_second,seconds,spread,bytes,"
       "dense_bytes,bytes_per_second,operations_per_second,share_of_ceiling,bytes_to_dense,"
@@ -95,7 +78,7 @@ std::string bench_csv(std::span<const BenchRow> rows, const Ceilings& ceilings,
         row.threads, row.batch, row.context, row.tokens, to_string(row.action),
         row.from_cache ? 1 : 0, row.tokens_per_second(), row.median(), row.spread(), row.bytes,
         row.dense_bytes, prefill ? 0.0 : row.bytes / row.median(),
-        prefill ? row.operations / row.median() : 0.0, share_of_ceiling(row, ceilings, precision),
+        prefill ? row.operations / row.median() : 0.0, row.share_of_ceiling(),
         row.bytes / row.dense_bytes, row.time_to_dense, row.stages.projections,
         row.stages.page_scoring, row.stages.attention, row.stages.mlp, row.stages.head, row.policy);
   }
@@ -114,7 +97,6 @@ Json bench_json(std::span<const BenchRow> rows, const Ceilings& ceilings, const 
                                {"operations_per_second", product.operations_per_second}});
   }
   out["rows"] = Json::array();
-  const Precision precision = info.precision == "bf16" ? Precision::bf16 : Precision::f32;
   for (const BenchRow& row : rows) {
     out["rows"].push_back({{"kind", name_of(row.kind)},
                            {"threads", row.threads},
@@ -129,7 +111,8 @@ Json bench_json(std::span<const BenchRow> rows, const Ceilings& ceilings, const 
                            {"bytes", row.bytes},
                            {"dense_bytes", row.dense_bytes},
                            {"operations", row.operations},
-                           {"share_of_ceiling", share_of_ceiling(row, ceilings, precision)},
+                           {"ceilings", row.ceilings},
+                           {"share_of_ceiling", row.share_of_ceiling()},
                            {"time_to_dense", row.time_to_dense},
                            {"stages", to_json(row.stages)},
                            {"policy", row.policy}});

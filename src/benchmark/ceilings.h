@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "engine/weight_memory.h"
 
 namespace sol {
 
@@ -14,19 +17,52 @@ struct ReadRate {
 struct MatrixRate {
   std::string type;  // "bf16", "int8", "f32"
   int rows;
-  double operations_per_second;  // multiplications and additions
+  double operations_per_second;  // multiplications and additions, median of several products
+};
+struct Ceilings {
+  std::vector<ReadRate> reads;  // one per number of threads
+  std::vector<MatrixRate> products;
 };
 
 // Size of the last-level cache in bytes, 0 where the system does not say.
 uint64_t last_level_cache_bytes();
 
-// Sustained reads from memory with 1..max_threads threads, on a working set of four last-level
-// caches (at least 1 GiB, at most half of the free memory). Throws Error when that much memory is
-// not there.
-std::vector<ReadRate> measure_read_rates(int max_threads);
+// Sustained reads from memory, on a working set of four last-level caches (at least 1 GiB, at most
+// half of the free memory), which lives as long as this.
+class MemoryReader {
+ public:
+  // For up to max_threads threads. Throws Error when that much memory is not there.
+  explicit MemoryReader(int max_threads);
+  // Bytes per second of one pass over everything, shared out among the threads that are set.
+  double read();
 
-// Products [rows, 4096] x [4096, 4096] through oneDNN on all threads, in the layout that it likes
-// best. A type that the processor does not multiply is left out.
-std::vector<MatrixRate> measure_matrix_rates(int rows = 1024);
+ private:
+  WeightMemory memory_;
+  int32_t* data_ = nullptr;
+  int64_t count_ = 0;
+};
+
+// Products [1024, 4096] x [4096, 4096] through oneDNN, in the layout that it likes best.
+class MatrixMultiplier {
+ public:
+  static constexpr int rows = 1024;
+
+  explicit MatrixMultiplier(const std::string& type);  // "f32", "bf16" or "int8"
+  ~MatrixMultiplier();
+  MatrixMultiplier(MatrixMultiplier&&) noexcept;
+  MatrixMultiplier& operator=(MatrixMultiplier&&) noexcept;
+
+  // False where the processor does not multiply the type.
+  bool available() const { return product_ != nullptr; }
+  // Operations per second of one product on all threads that are set.
+  double multiply();
+
+ private:
+  struct Product;
+  std::unique_ptr<Product> product_;
+};
+
+// The machine alone, on 1..max_threads threads; products on max_threads.
+Ceilings measure_ceilings(MemoryReader& reader, int max_threads);
 
 }  // namespace sol

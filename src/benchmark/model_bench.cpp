@@ -88,11 +88,15 @@ class Measurement {
     row.dense_bytes = row.bytes = step_weights(copies_[0].get(), 1.0f);
     const std::vector<int32_t> ids = tokens_of(tokens);
     float log_prob = 0;
+    MatrixMultiplier multiplier(std::string(copies_[0]->product_type()));
+    const bool with_ceiling = options_.reader && multiplier.available();
+    if (with_ceiling) multiplier.multiply();       // warms up
     for (int r = -1; r < options_.repeats; ++r) {  // the first one warms up
       CpuModel& model = *copies_[static_cast<size_t>(r + 1) % copies_.size()];
       const auto sequence = model.create(options_.sequence);
       ExtendItem item{.sequence = sequence.get(), .tokens = ids, .wanted = {}};
       item.wanted.push_back({ids.size() - 1, {.target = 0, .log_prob = &log_prob}});
+      if (r >= 0 && with_ceiling) row.ceilings.push_back(multiplier.multiply());
       if (r >= 0) model.measure_stages(&row.stages);
       const Stopwatch watch;
       model.extend({&item, 1}, {});
@@ -112,26 +116,34 @@ class Measurement {
     std::vector<std::unique_ptr<Sequence>> sequences;
   };
 
-  // One decode step of every sequence of a copy; the sequences are then as before.
-  double step(Copy& copy, const Action& action, BenchRow* row) {
-    const size_t batch = copy.sequences.size();
-    std::vector<DecodeItem> items(batch);
-    std::vector<float> log_probs(batch);
-    for (size_t b = 0; b < batch; ++b) {
+  // One token for every sequence of a copy.
+  std::vector<DecodeItem> items_for(Copy& copy, const Action& action) const {
+    std::vector<DecodeItem> items(copy.sequences.size());
+    for (size_t b = 0; b < items.size(); ++b) {
       items[b].sequence = copy.sequences[b].get();
       items[b].token = static_cast<int32_t>((b * 131 + 17) % config_.vocab_size);
       items[b].action = action;
-      items[b].out = {.target = 0, .log_prob = &log_probs[b]};
     }
+    return items;
+  }
+
+  static void forget_token(Copy& copy) {
+    for (auto& sequence : copy.sequences) copy.model->truncate(*sequence, sequence->length() - 1);
+  }
+
+  // One decode step of every sequence of a copy; the sequences are then as before.
+  double step(Copy& copy, const Action& action, BenchRow* row) {
+    std::vector<DecodeItem> items = items_for(copy, action);
+    std::vector<float> log_probs(items.size());
+    for (size_t b = 0; b < items.size(); ++b)
+      items[b].out = {.target = 0, .log_prob = &log_probs[b]};
     copy.model->measure_stages(row ? &row->stages : nullptr);
     const Stopwatch watch;
-    if (options_.policy) run_policy(batch, row);
+    if (options_.policy) run_policy(items.size(), row);
     copy.model->decode(items);
     const double seconds = watch.seconds();
     copy.model->measure_stages(nullptr);
-    for (auto& sequence : copy.sequences) {
-      copy.model->truncate(*sequence, sequence->length() - 1);
-    }
+    forget_token(copy);
     return seconds;
   }
 
@@ -151,25 +163,16 @@ class Measurement {
   }
 
   // Bytes that a decode step of the whole batch needs: weights once, keys and values per sequence.
-  // In a batch ρ only zeroes (docs/design.md), so all rows are read.
   double step_bytes(Copy& copy, const Action& action) {
-    const size_t batch = copy.sequences.size();
-    std::vector<StepCost> costs(batch);
-    std::vector<DecodeItem> items(batch);
-    for (size_t b = 0; b < batch; ++b) {
-      items[b].sequence = copy.sequences[b].get();
-      items[b].token = 1;
-      items[b].action = action;
-      items[b].cost = &costs[b];
-    }
+    std::vector<DecodeItem> items = items_for(copy, action);
+    std::vector<StepCost> costs(items.size());
+    for (size_t b = 0; b < items.size(); ++b) items[b].cost = &costs[b];
     copy.model->decode(items);
-    for (auto& sequence : copy.sequences) {
-      copy.model->truncate(*sequence, sequence->length() - 1);
-    }
-    double bytes = step_weights(copy.model, batch == 1 ? action.rho : 1.0f);
-    for (const StepCost& cost : costs) {
+    double bytes = step_weights(copy.model, 1.0f);
+    bytes -= static_cast<double>(copy.model->skipped_weight_bytes());
+    for (const StepCost& cost : costs)
       bytes += static_cast<double>(cost.bytes - copy.model->layer_weight_bytes(action.rho));
-    }
+    forget_token(copy);
     return bytes;
   }
 
@@ -202,6 +205,7 @@ class Measurement {
     size_t turn = 0;
     for (int r = -1; r < options_.repeats; ++r) {  // the first one warms up
       for (BenchRow& row : rows) {
+        if (r >= 0 && options_.reader) row.ceilings.push_back(options_.reader->read());
         double seconds = 0;
         for (int t = 0; t < options_.tokens; ++t) {
           seconds += step(copies[turn++ % copies.size()], row.action, r >= 0 ? &row : nullptr);
@@ -250,6 +254,13 @@ double BenchRow::spread() const {
 
 double BenchRow::tokens_per_second() const {
   return (kind == BenchKind::prefill ? tokens : batch) / median();
+}
+
+double BenchRow::share_of_ceiling() const {
+  std::vector<double> shares;
+  const double work = kind == BenchKind::prefill ? operations : bytes;
+  for (size_t r = 0; r < ceilings.size(); ++r) shares.push_back(work / seconds[r] / ceilings[r]);
+  return median_of(shares);
 }
 
 std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> copies,

@@ -13,11 +13,6 @@
 
 namespace sol {
 
-struct Ceilings {
-  std::vector<ReadRate> reads;  // one per number of threads
-  std::vector<MatrixRate> products;
-};
-
 enum class BenchKind { prefill, decode };
 
 struct BenchRow {
@@ -28,8 +23,11 @@ struct BenchRow {
   Action action;
   bool from_cache = false;      // the working set fits the last-level cache: no figure of memory
   std::vector<double> seconds;  // per repetition: of the prefill, or of one decode step
-  double time_to_dense = 1;     // median over repetitions of the ratio to the dense row's time
-  double bytes = 0;             // of weights, keys, values and page extrema, per decode step
+  // What the machine did at the same time, per repetition: bytes read per second before a decode
+  // repetition, operations per second of a large product before a prefill. Empty when not measured.
+  std::vector<double> ceilings;
+  double time_to_dense = 1;  // median over repetitions of the ratio to the dense row's time
+  double bytes = 0;          // of weights, keys, values and page extrema, per decode step
   double dense_bytes = 0;
   double operations = 0;  // of a prefill's products and attention
   StageTimes stages;      // seconds per prefill or decode step, mean
@@ -38,6 +36,8 @@ struct BenchRow {
   double median() const;
   double spread() const;  // (largest - smallest) / median
   double tokens_per_second() const;
+  // Median over repetitions of the rate against the ceiling of the same repetition; 0 without.
+  double share_of_ceiling() const;
 };
 
 struct BenchOptions {
@@ -50,6 +50,9 @@ struct BenchOptions {
   int tokens = 8;  // decode steps per repetition
   int repeats = 5;
   const PolicyNetwork* policy = nullptr;  // its step runs before every decode step when given
+  // Measures the ceilings between the repetitions when given: the machine's speed changes while one
+  // measures, and reading this much leaves nothing in its caches.
+  MemoryReader* reader = nullptr;
 };
 
 // Measures copies[0]; further copies of the same model take turns with it, so that a small model's

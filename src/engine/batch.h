@@ -47,6 +47,7 @@ struct Batch {
   std::vector<float> inner;     // [intermediate]
 
   std::vector<int> kept_channels;  // by any row, of the product at hand
+  uint64_t skipped_bytes = 0;      // of weights, in the whole pass
   DecodeWork decode_work;          // attention of decoded tokens
   StageClock clock;
 };

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/threads.h"
 #include "engine/attention.h"
+#include "kernels/compressed.h"
 #include "kernels/select.h"
 
 namespace sol {
@@ -69,6 +70,7 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
 // The forward pass
 
 void CpuModel::forward(Batch& batch) {
+  batch.skipped_bytes = 0;
   cut_into_pieces(batch);
   resize(batch);
   embed_tokens(batch);
@@ -227,6 +229,8 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
     if (wanted) kept.push_back(c);
   }
   if (kept.empty()) kept.push_back(0);
+  batch.skipped_bytes += (static_cast<uint64_t>(w.in) - kept.size()) *
+                         static_cast<uint64_t>(kernels::row_bytes(w.type, w.out));
   if (integer_product(w))
     kernels::integer_matmul(x.data(), w.in, rows, w, kept, y.data(), w.out, mode_);
   else
@@ -327,6 +331,10 @@ std::vector<std::string> CpuModel::outside_paper() const {
   if (weights_->layers[0].down.layout == kernels::Layout::in_major) options.push_back("prune-down");
   if (int8_activations_) options.push_back("int8-activations");
   return options;
+}
+
+std::string_view CpuModel::product_type() const {
+  return int8_activations_ ? "int8" : to_string(precision_);
 }
 
 std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {

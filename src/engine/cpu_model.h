@@ -35,6 +35,10 @@ class CpuModel final : public FrozenModel {
   // MLP's input channels, and the vocabulary head's.
   uint64_t layer_weight_bytes(float rho) const;
   uint64_t head_weight_bytes() const { return weights_->head_bytes; }
+  // Bytes of weights that the last decode did not read, as no row kept their channels.
+  uint64_t skipped_weight_bytes() const { return batch_.skipped_bytes; }
+  // What products of a dense pass multiply: "f32", "bf16" or "int8".
+  std::string_view product_type() const;
   // Every pass from now on adds its times to `times`; null ends that.
   void measure_stages(StageTimes* times) { batch_.clock.report_to(times); }
 

@@ -78,17 +78,31 @@ TEST(ModelBench, CountsTheBytesOfADecodeStep) {
   EXPECT_DOUBLE_EQ(rows[0].time_to_dense, 1.0);
 }
 
-TEST(ModelBench, ABatchReadsItsWeightsOnceAndAllOfThem) {
+TEST(ModelBench, ABatchReadsItsWeightsOnce) {
   BenchOptions options = quick();
   options.prefills = {};
   options.contexts = {0};
-  options.batches = {1, 3};
+  options.batches = {1, 3, 5};
   options.actions = {{.kappa = 1.0f, .rho = 0.5f, .bits = 16}};
   const std::vector<BenchRow> rows = measured(options);
-  ASSERT_EQ(rows.size(), 4u);
+  ASSERT_EQ(rows.size(), 6u);
   const double cached = 4 * 2 * 2 * 4 * 64;
   EXPECT_DOUBLE_EQ(rows[2].bytes, rows[0].bytes + 2 * cached);
-  EXPECT_DOUBLE_EQ(rows[3].bytes, rows[2].bytes);
+  // Three keep more channels together than one, fewer than all; five read everything.
+  EXPECT_LT(rows[3].bytes, rows[2].bytes);
+  EXPECT_GT(rows[3].bytes, rows[1].bytes + 2 * cached);
+  EXPECT_DOUBLE_EQ(rows[4].bytes, rows[0].bytes + 4 * cached);
+  EXPECT_DOUBLE_EQ(rows[5].bytes, rows[4].bytes);
+}
+
+TEST(ModelBench, CeilingsAreMeasuredBetweenTheRepetitions) {
+  BenchOptions options = quick();
+  MemoryReader reader(1);
+  options.reader = &reader;
+  for (const BenchRow& row : measured(options)) {
+    ASSERT_EQ(row.ceilings.size(), row.seconds.size());
+    EXPECT_GT(row.share_of_ceiling(), 0);
+  }
 }
 
 TEST(ModelBench, ThePolicysTimeIsPartOfTheStep) {
@@ -118,27 +132,23 @@ TEST(BenchRow, MedianSpreadAndRate) {
   EXPECT_DOUBLE_EQ(row.tokens_per_second(), 10.0);
 }
 
-TEST(BenchReport, ShareOfTheCeilingThatFitsTheRow) {
-  Ceilings ceilings;
-  ceilings.reads = {{1, 10e9}, {2, 20e9}};
-  ceilings.products = {{"bf16", 1024, 1e12}, {"f32", 1024, 1e11}};
+TEST(BenchRow, ShareOfTheCeilingIsTheMedianOverRepetitions) {
   BenchRow row;
-  row.threads = 2;
-  row.bytes = row.dense_bytes = 1e9;
-  row.seconds = {0.1};
-  EXPECT_DOUBLE_EQ(share_of_ceiling(row, ceilings, Precision::bf16), 0.5);
+  row.bytes = 1e9;
+  row.seconds = {0.1, 0.1, 0.2};
+  EXPECT_EQ(row.share_of_ceiling(), 0);
+  row.ceilings = {20e9, 40e9, 50e9};
+  EXPECT_DOUBLE_EQ(row.share_of_ceiling(), 0.25);
   row.kind = BenchKind::prefill;
-  row.operations = 1e10;
-  EXPECT_DOUBLE_EQ(share_of_ceiling(row, ceilings, Precision::f32), 1.0);
-  row.threads = 1;  // products were measured on all threads only
-  EXPECT_DOUBLE_EQ(share_of_ceiling(row, ceilings, Precision::f32), 0.0);
+  row.operations = 2e9;
+  EXPECT_DOUBLE_EQ(row.share_of_ceiling(), 0.5);
 }
 
 TEST(BenchReport, EveryCsvLineHasTheHeadersColumns) {
   BenchRow row;
   row.seconds = {0.1};
   row.bytes = row.dense_bytes = 1;
-  const std::string csv = bench_csv(std::vector<BenchRow>{row, row}, {}, Precision::f32);
+  const std::string csv = bench_csv(std::vector<BenchRow>{row, row});
   std::vector<long> commas;
   for (size_t at = 0; at < csv.size();) {
     const size_t end = csv.find('\n', at);
