@@ -90,19 +90,19 @@ void run(const std::filesystem::path& dir, const std::filesystem::path& text,
               text.filename().c_str());
   std::printf("%-8s %-6s %-12s %12s %12s %10s %14s\n", "weights", "x", "", "perplexity",
               "KL (nats)", "same top", "bytes a token");
-  const auto measure = [&](const ModelOptions& options) {
-    auto model = load_model(dir, options);
+  const auto measure = [&](const ModelOptions& how) {
+    auto model = load_model(dir, how);
     const Quality quality = compare(*model, exact, data);
     auto sequence = model->create({});
     StepCost cost;
     float entropy = 0;
     DecodeItem step{sequence.get(), 0, {}, {.entropy = &entropy}, &cost};
     model->decode({&step, 1});
-    std::printf(
-        "%-8s %-6s %-12s %12.4f %12.3e %9.2f%% %14llu\n", std::string(weights_name(*model)).c_str(),
-        std::string(to_string(options.precision)).c_str(),
-        options.int8_activations ? "in 8 bits" : "", std::exp(quality.nll), quality.divergence,
-        100 * quality.same_top, static_cast<unsigned long long>(cost.bytes));
+    std::printf("%-8s %-6s %-12s %12.4f %12.3e %9.2f%% %14llu\n",
+                std::string(weights_name(*model)).c_str(),
+                std::string(to_string(how.precision)).c_str(),
+                how.int8_activations ? "in 8 bits" : "", std::exp(quality.nll), quality.divergence,
+                100 * quality.same_top, static_cast<unsigned long long>(cost.bytes));
     std::fflush(stdout);
   };
   for (const WeightFormat weights :

@@ -25,6 +25,7 @@ struct BenchFlags {
   SequenceFlags sequence;
   bool policy = false, ceilings_only = false, cached = false;
   std::filesystem::path csv, json;
+  CLI::Option *prefill_option = nullptr, *context_option = nullptr;
 };
 
 // `own_memory`: the file's tensors are copied, since copies of a model that map one file would
@@ -50,8 +51,8 @@ std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
   note(
       "{}: {:.1f} M parameters, {} products, {} weights of {:.1f} MB{}",
       flags.shape.empty() ? flags.model.model_dir().string() : flags.shape,
-      static_cast<double>(model.parameter_count()) / 1e6, to_string(model.precision()),
-      weights_name(model), static_cast<double>(bytes) / 1e6,
+      static_cast<double>(model.parameter_count()) / 1e6, model.product_type(), weights_name(model),
+      static_cast<double>(bytes) / 1e6,
       count > 1 ? fmt::format("; {} copies take turns, so that they come from memory", count) : "");
   while (static_cast<int>(copies.size()) < count) copies.push_back(load(flags, true));
   return copies;
@@ -68,6 +69,19 @@ void write_results(const BenchFlags& flags, std::span<const BenchRow> rows,
   write_file_atomically(flags.json, to_text(bench_json(rows, ceilings, info), 2) + "\n");
 }
 
+// Lengths that are measured unless asked for otherwise are left out where they do not fit the
+// model; those asked for are an error.
+void fit_lengths(BenchFlags& flags, BenchOptions& options) {
+  const int positions = flags.shape.empty()
+                            ? load_config(flags.model.model_dir()).max_position_embeddings
+                            : find_shape(flags.shape).max_position_embeddings;
+  if (!flags.prefill_option->count())
+    std::erase_if(options.prefills, [&](int tokens) { return tokens > positions; });
+  if (!flags.context_option->count())
+    std::erase_if(options.contexts, [&](int tokens) { return tokens + 1 > positions; });
+  check_lengths(options, positions);
+}
+
 void run_bench(BenchFlags& flags) {
   // Before anything is measured.
   if (!flags.shape.empty()) find_shape(flags.shape);
@@ -76,6 +90,7 @@ void run_bench(BenchFlags& flags) {
   BenchOptions options = flags.options;
   for (const std::string& text : flags.actions) options.actions.push_back(parse_action(text));
   options.sequence = flags.sequence.get();
+  fit_lengths(flags, options);
   set_thread_count(flags.model.threads);
   const int most = thread_count();
   options.threads = flags.threads.empty() ? std::vector<int>{most} : flags.threads;
@@ -117,7 +132,7 @@ void add_bench_command(CLI::App& app) {
       ->excludes("--model");
   const auto list = [&](const char* name, std::vector<int>& values, const char* what,
                         const CLI::Validator& check) {
-    command->add_option(name, values, what)
+    return command->add_option(name, values, what)
         ->delimiter(',')
         ->check(check)
         ->type_name("LIST")
@@ -126,9 +141,9 @@ void add_bench_command(CLI::App& app) {
   const CLI::Validator positive = in_range(1, 1 << 20);
   list("--with-threads", flags->threads, "Numbers of threads to measure (default: --threads)",
        in_range(1, 4096));
-  list("--prefill", flags->options.prefills, "Prompt lengths", positive);
-  list("--context", flags->options.contexts, "Tokens in the cache before the decoded ones",
-       in_range(0, 1 << 20));
+  flags->prefill_option = list("--prefill", flags->options.prefills, "Prompt lengths", positive);
+  flags->context_option = list("--context", flags->options.contexts,
+                               "Tokens in the cache before the decoded ones", in_range(0, 1 << 20));
   list("--batch", flags->options.batches, "Sequences decoded together", in_range(1, 1024));
   command
       ->add_option("--action", flags->actions,

@@ -157,6 +157,7 @@ bool is_terminal(std::FILE* stream) {
 }
 
 std::string read_standard_input() {
+  if (is_terminal(stdin)) note("reading standard input; Ctrl-D at the beginning of a line ends it");
   std::string text;
   char buffer[1 << 16];
   size_t got;

@@ -79,7 +79,10 @@ void report(const GenerationResult& result, const Plan& plan) {
        static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
   note("requested  {}", budget_text(plan.budget));
   if (result.effective_steps > 0)
-    note("realised   {}  ({} of {} steps count)", budget_text(result.realised),
+    note("realised   {}{}  ({} of {} steps count)", budget_text(result.realised),
+         plan.controller
+             ? fmt::format("  net {:.3f}", plan.controller->space().net_keep_rate(result.realised))
+             : "",
          result.effective_steps, result.steps);
   else
     note("realised   dense: the text is still too short for anything to be saved");

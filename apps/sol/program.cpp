@@ -14,6 +14,7 @@
 
 #include "common.h"
 #include "restart.h"
+#include "usage_error.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -83,7 +84,9 @@ int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_comma
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 also ends --help and --version this way, with code 0.
-    return app.exit(error) == 0 ? 0 : wrong_usage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    print_error(usage_error(app, error, argc, argv).c_str());
+    return wrong_usage;
   }
   return 0;
 }

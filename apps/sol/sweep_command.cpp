@@ -45,18 +45,22 @@ std::string range_text(const BudgetRange& range) {
 void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   print("\ndense perplexity {:.3f}; {} budgets, {} blocks, {}\n\n", sweep.dense.perplexity,
         sweep.points.size(), sweep.blocks.size(), format_duration(sweep.seconds));
-  print("{:<16} {:<10} {:<7} {:>6} {:>10} {:>10} {:>11} {:>9} {:>7}  {}\n", "against", "at",
-        "points", "number", sweep.policy, "baseline", "difference", "p", "wins", "95 % interval");
+  print("{:<16} {:<10} {:<7} {:>6} {:>10} {:>10} {:>11}  {:<19} {:>7} {:>9}\n", "against", "at",
+        "points", "number", sweep.policy, "baseline", "difference", "95 % over blocks", "wins",
+        "p *");
   for (const Comparison& row : summary.comparisons) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
     const PairedTest& test = row.test;
-    print(
-        "{:<16} {:<10} {:<7} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f} {:>9.1e} {:>6.1f}%  "
-        "[{:+.3f}, {:+.3f}]\n",
-        row.baseline, to_string(row.matching), to_string(row.scope), test.n, test.policy.mean,
-        test.baseline.mean, test.difference.mean, test.p, 100 * test.win_rate, row.interval.low,
-        row.interval.high);
+    print("{:<16} {:<10} {:<7} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f}  {:<19} {:>6.1f}% {:>9.1e}\n",
+          row.baseline, to_string(row.matching), to_string(row.scope), test.n, test.policy.mean,
+          test.baseline.mean, test.difference.mean,
+          fmt::format("[{:+.3f}, {:+.3f}]", row.interval.low, row.interval.high),
+          100 * test.win_rate, test.p);
   }
+  print(
+      "* paired t-test over budgets, as in the paper. They share their text, so it claims too "
+      "much; "
+      "the interval over blocks does not.\n");
   print("\n");
   for (const Adherence& row : summary.adherence) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
@@ -69,12 +73,16 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
 }
 
 void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep& sweep) {
+  const auto range = [](const std::vector<FrontierPoint>& points) {
+    return fmt::format("{} points, net keep-rates {:.3f} to {:.3f}", points.size(),
+                       points.front().net_keep, points.back().net_keep);
+  };
+  const std::vector<FrontierPoint> before = controller.settings().frontier;
   controller.set_frontier(validation_frontier(sweep));
   controller.save(flags.evaluation.controller);
   const auto& frontier = controller.settings().frontier;
-  note("{}: stored a validation frontier of {} points, net keep-rates {:.3f} to {:.3f}",
-       flags.evaluation.controller.string(), frontier.size(), frontier.front().net_keep,
-       frontier.back().net_keep);
+  note("{}: stored a validation frontier of {}{}", flags.evaluation.controller.string(),
+       range(frontier), before.empty() ? "" : ", in place of one of " + range(before));
 }
 
 void run_sweep_command(SweepFlags& flags) {

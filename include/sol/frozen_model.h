@@ -37,9 +37,9 @@ struct ModelOptions {
   WeightFormat weights = WeightFormat::automatic;
   bool prune_down = false;  // not in the paper: ρ also chooses among the inputs of the MLP's down
                             // projection (TEAL prunes every matrix); dense passes are as ever
-  bool int8_activations = false;  // not in the paper: with int8 weights every product's input is
-                                  // rounded to 8 bits with one scale per token, and products are
-                                  // sums of integers; in dense passes too
+  bool int8_activations = false;  // not in the paper: every product's input is rounded to 8 bits
+                                  // with one scale per token, and products are sums of integers;
+                                  // in dense passes too. Needs int8 weights
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via

@@ -13,8 +13,11 @@ std::string_view take_part(std::string_view& rest, char letter, bool first,
                            std::string_view whole) {
   if (!first && rest.starts_with('-')) rest.remove_prefix(1);
   if (!rest.starts_with(letter))
-    fail("action \"{}\": expected \"{}...\" at \"{}\"; an action looks like k050-s070-q8", whole,
-         letter, rest);
+    fail(
+        "action \"{}\": expected \"{}...\" at {}; an action looks like k050-s070-q8: percent of "
+        "the "
+        "keys, percent of the channels, bits",
+        whole, letter, rest.empty() ? "its end" : fmt::format("\"{}\"", rest));
   rest.remove_prefix(1);
   const size_t length = std::min(rest.find('-'), rest.size());
   const std::string_view number = rest.substr(0, length);

@@ -48,11 +48,11 @@ uint64_t last_level_cache_bytes() {
 
 // --- Reads ---
 
-MemoryReader::MemoryReader(int max_threads) {
-  const uint64_t wanted = std::max<uint64_t>(4 * last_level_cache_bytes(), uint64_t{1} << 30);
+MemoryReader::MemoryReader(int max_threads, uint64_t wanted) {
+  if (wanted == 0) wanted = std::max<uint64_t>(4 * last_level_cache_bytes(), uint64_t{1} << 30);
   constexpr uint64_t kGrainBytes = kReadGrain * sizeof(int32_t);
   const uint64_t bytes = std::min(wanted, available_bytes() / 2) / kGrainBytes * kGrainBytes;
-  if (bytes < 2 * last_level_cache_bytes()) {
+  if (bytes < std::min(wanted, 2 * last_level_cache_bytes()) / kGrainBytes * kGrainBytes) {
     fail("the memory's speed cannot be measured: {} MiB are free, {} MiB are needed",
          available_bytes() >> 20, wanted >> 20);
   }
@@ -92,6 +92,7 @@ struct MatrixMultiplier::Product {
 };
 
 MatrixMultiplier::MatrixMultiplier(const std::string& type) {
+  if (type != "f32" && type != "bf16" && type != "int8") fail("no products of type {}", type);
   using Type = dnnl::memory::data_type;
   using Desc = dnnl::memory::desc;
   using Tag = dnnl::memory::format_tag;

@@ -27,12 +27,13 @@ struct Ceilings {
 // Size of the last-level cache in bytes, 0 where the system does not say.
 uint64_t last_level_cache_bytes();
 
-// Sustained reads from memory, on a working set of four last-level caches (at least 1 GiB, at most
-// half of the free memory), which lives as long as this.
+// Sustained reads from memory, on a working set that lives as long as this: four last-level caches,
+// at least 1 GiB, at most half of the free memory.
 class MemoryReader {
  public:
-  // For up to max_threads threads. Throws Error when that much memory is not there.
-  explicit MemoryReader(int max_threads);
+  // For up to max_threads threads. Throws Error when twice the last-level cache is not free. Tests
+  // may want less to be read.
+  explicit MemoryReader(int max_threads, uint64_t bytes = 0);
   // Bytes per second of one pass over everything, shared out among the threads that are set.
   double read();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/fail.h"
 #include "base/random.h"
@@ -88,15 +89,16 @@ class Measurement {
     row.dense_bytes = row.bytes = step_weights(copies_[0].get(), 1.0f);
     const std::vector<int32_t> ids = tokens_of(tokens);
     float log_prob = 0;
-    MatrixMultiplier multiplier(std::string(copies_[0]->product_type()));
-    const bool with_ceiling = options_.reader && multiplier.available();
-    if (with_ceiling) multiplier.multiply();       // warms up
+    std::optional<MatrixMultiplier> multiplier;
+    if (options_.reader) multiplier.emplace(std::string(copies_[0]->product_type()));
+    const bool with_ceiling = multiplier && multiplier->available();
+    if (with_ceiling) multiplier->multiply();      // warms up
     for (int r = -1; r < options_.repeats; ++r) {  // the first one warms up
       CpuModel& model = *copies_[static_cast<size_t>(r + 1) % copies_.size()];
       const auto sequence = model.create(options_.sequence);
       ExtendItem item{.sequence = sequence.get(), .tokens = ids, .wanted = {}};
       item.wanted.push_back({ids.size() - 1, {.target = 0, .log_prob = &log_prob}});
-      if (r >= 0 && with_ceiling) row.ceilings.push_back(multiplier.multiply());
+      if (r >= 0 && with_ceiling) row.ceilings.push_back(multiplier->multiply());
       if (r >= 0) model.measure_stages(&row.stages);
       const Stopwatch watch;
       model.extend({&item, 1}, {});
@@ -267,7 +269,14 @@ std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> c
                                     const BenchOptions& options,
                                     const std::function<void(const BenchRow&)>& on_row) {
   if (copies.empty()) fail("measure_model: no model given");
-  const int positions = copies[0]->config().max_position_embeddings;
+  check_lengths(options, copies[0]->config().max_position_embeddings);
+  const int before = thread_count();
+  std::vector<BenchRow> rows = Measurement(copies, options, on_row).run();
+  set_thread_count(before);
+  return rows;
+}
+
+void check_lengths(const BenchOptions& options, int positions) {
   for (const int tokens : options.prefills) {
     if (tokens > positions) fail("a prefill of {} exceeds the {} positions", tokens, positions);
   }
@@ -277,10 +286,6 @@ std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> c
            positions);
     }
   }
-  const int before = thread_count();
-  std::vector<BenchRow> rows = Measurement(copies, options, on_row).run();
-  set_thread_count(before);
-  return rows;
 }
 
 int copies_to_exceed_cache(uint64_t weight_bytes) {

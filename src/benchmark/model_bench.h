@@ -63,6 +63,9 @@ std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> c
                                     const BenchOptions& options,
                                     const std::function<void(const BenchRow&)>& on_row);
 
+// Throws Error when a prefill or context does not fit a model of so many positions.
+void check_lengths(const BenchOptions& options, int positions);
+
 // How many copies of a model keep its weights out of the last-level cache (1 for large models).
 int copies_to_exceed_cache(uint64_t weight_bytes);
 

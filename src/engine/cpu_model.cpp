@@ -57,13 +57,6 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
   fingerprint_ = fingerprint_of(config_, store);
   weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options);
   inverse_frequencies_ = rotary_inverse_frequencies(config_);
-  if (!int8_activations_) return;
-  if (weights_->format != WeightFormat::int8)
-    fail("activations of 8 bits need weights of 8 bits: load the model with --weights int8");
-  const int widest = std::max(
-      {config_.hidden_size, config_.intermediate_size, config_.num_heads * config_.head_dim});
-  if (widest > kernels::kMostIntegerInputs)
-    fail("activations of 8 bits: the sum of a product of {} inputs does not fit 32 bits", widest);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -228,7 +221,7 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
     for (int r = 0; r < rows; ++r) wanted = wanted || x[area(r, w.in) + c] != 0.0f;
     if (wanted) kept.push_back(c);
   }
-  if (kept.empty()) kept.push_back(0);
+  if (kept.empty()) kept.push_back(0);  // an empty list would mean all
   batch.skipped_bytes += (static_cast<uint64_t>(w.in) - kept.size()) *
                          static_cast<uint64_t>(kernels::row_bytes(w.type, w.out));
   if (integer_product(w))

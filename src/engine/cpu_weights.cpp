@@ -39,6 +39,16 @@ WeightType converted_type(const Conversion& conversion, Precision precision, Wei
   return conversion.type;
 }
 
+// Before weights are made that could not be used.
+void check_integer_products(const LlamaConfig& config, WeightType type) {
+  if (type != WeightType::int8)
+    fail("activations of 8 bits need weights of 8 bits: load the model with --weights int8");
+  const int widest =
+      std::max({config.hidden_size, config.intermediate_size, config.num_heads * config.head_dim});
+  if (widest > kernels::kMostIntegerInputs)
+    fail("activations of 8 bits: the sum of a product of {} inputs does not fit 32 bits", widest);
+}
+
 bool suits(DType stored, WeightType type) {
   return (stored == DType::f32 && type == WeightType::f32) ||
          (stored == DType::bf16 && type == WeightType::bf16);
@@ -174,6 +184,7 @@ CpuWeights::CpuWeights(const LlamaConfig& config, TensorStore store, Precision p
   type_ = conversion ? converted_type(*conversion, precision, options.weights)
                      : weight_type(precision, options.weights);
   format = format_of(type_);
+  if (options.int8_activations) check_integer_products(config, type_);
   if (conversion && options.prune_down)
     fail(
         "a directory that `sol convert` wrote holds the down projection by outputs, so ρ cannot "

@@ -26,7 +26,7 @@ class CpuWeights {
   // Keeps the tensor store mapped: a matrix whose type and layout suit is used in place; another is
   // made from it row by row, so that no two whole copies are ever in private memory. Throws Error
   // naming the tensor and the index of a weight that is NaN or infinite, or for a format that
-  // cannot be made of what the file holds.
+  // cannot be made of what the file holds or options that do not fit it.
   CpuWeights(const LlamaConfig& config, TensorStore store, Precision precision,
              const ModelOptions& options = {});
 

@@ -109,7 +109,8 @@ struct Kernels {
   // c = channels[0..n) of x[c] * W[c][o], W in_major, summed in ascending list order; rows of W of
   // channels that are not listed are never read. channels == nullptr means 0..in-1. Each y[o] is a
   // plain chain of fused multiply-adds in list order, whatever `rows` is, so dropping a channel
-  // equals multiplying it by zero, bit for bit. The weights are read once for several rows.
+  // equals multiplying it by zero, bit for bit but for the sign of a sum that is zero. The weights
+  // are read once for several rows.
   void (*matmul_in_major)(const WeightView& w, const float* x, int64_t x_stride, int rows,
                           const int* channels, int n, int out_begin, int out_end, float* y,
                           int64_t y_stride);
@@ -119,7 +120,8 @@ struct Kernels {
   // with zeros to a multiple of kCodeGroup (compressed.h). `in` is at most kMostIntegerInputs.
 
   // Codes of n values: scale = max|x| / 127 in float32, codes[i] = round_half_even(x[i] / scale).
-  // All zero, and so is the scale, where max|x| / 127 is below the smallest normal number.
+  // All zero, and so is the scale, where max|x| / 127 is below the smallest normal number; all zero
+  // with the scale NaN where an x is not finite.
   void (*quantise_row)(const float* x, int n, int8_t* codes, float* scale);
 
   // y[r][o] = float(Σ_i x[r][i] * code(o, i)) * (x_scale[r] * scale(o)), W out_major.
@@ -128,7 +130,8 @@ struct Kernels {
                             int64_t y_stride);
 
   // y[r][o] = float(Σ_k x[r][k] * code(channels[k], o)) * x_scale[r], W in_major: its scales belong
-  // to channels and are part of what x stands for. channels == nullptr means k itself, n = in.
+  // to channels and are part of what x stands for. channels == nullptr means k itself, n = in; else
+  // n is at least 1.
   void (*integer_in_major)(const WeightView& w, const int8_t* x, int64_t x_stride,
                            const float* x_scale, int rows, const int* channels, int n,
                            int out_begin, int out_end, float* y, int64_t y_stride);

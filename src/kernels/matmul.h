@@ -24,9 +24,11 @@ void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, flo
 void matmul_kept(const float* x, int64_t x_stride, int rows, const WeightView& w,
                  std::span<const int> channels, float* y, int64_t y_stride);
 
-// Integer products (not in the paper): W is int8, and each row of x, times the channels' scales
-// where W is in_major, is rounded to 8 bits with one scale. The same bits in every mode; without
-// `channels` all of them count.
+// Integer products (not in the paper; docs/arithmetic.md): W is int8 with at most
+// kMostIntegerInputs inputs, and each row of x, times the channels' scales where W is in_major, is
+// rounded to 8 bits with one scale. Of an in_major W the listed channels alone count, ascending,
+// and the others are not read; an empty list means all. The same bits in every mode. A row of x
+// that is not finite gives a row of NaN.
 void integer_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
                     std::span<const int> channels, float* y, int64_t y_stride, MatmulMode mode);
 

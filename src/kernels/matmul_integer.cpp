@@ -28,7 +28,7 @@ void quantise_rows(const float* x, int64_t x_stride, int rows, const WeightView&
   const auto channel = [&](int k) {
     return channels.empty() ? k : channels[static_cast<size_t>(k)];
   };
-  coded.stride = (int64_t{n} + kCodeGroup - 1) / kCodeGroup * kCodeGroup;
+  coded.stride = code_bytes(WeightType::int8, n);  // padded to whole groups
   coded.codes.resize(static_cast<size_t>(coded.stride * rows));
   coded.scales.resize(static_cast<size_t>(rows));
   thread_local std::vector<float> channel_scales;

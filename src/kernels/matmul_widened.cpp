@@ -67,7 +67,7 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
   const int64_t fitting = kPanelBytes / (int64_t{w.in} * size_of(type));
   const int outputs = static_cast<int>(
       std::clamp<int64_t>(fitting / kPanelGrain * kPanelGrain, kPanelGrain, w.out + kPanelGrain));
-  // Panels hold codes of int8, which bf16 holds exactly; their scales go where rows are fewer.
+  // Panels hold codes of int8, which bf16 holds exactly; their scales multiply y or, by channel, x.
   thread_local std::vector<float> scales, scaled;
   if (w.type == WeightType::int8) int8_scales(w, {}, scales);
   const bool scale_inputs = w.type == WeightType::int8 && w.layout == Layout::in_major;

@@ -25,13 +25,13 @@ void split_product(int rows, const WeightView& w, int64_t channels, const Part& 
   // well when there are more threads than parts.
   const int out_parts = std::min(threads, (w.out + kOutputGrain - 1) / kOutputGrain);
   const int row_parts = std::clamp(threads / out_parts, 1, rows);
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (int p = 0; p < out_parts * row_parts; ++p) {
+  parallel_for(int64_t{out_parts} * row_parts, [&](int64_t i) {
+    const int p = static_cast<int>(i);
     const Range row_range = split(rows, row_parts, p / out_parts);
     const Range out_range = split(w.out, out_parts, p % out_parts, kOutputGrain);
     if (row_range.begin < row_range.end && out_range.begin < out_range.end)
       part(row_range, out_range);
-  }
+  });
 }
 
 }  // namespace sol::kernels

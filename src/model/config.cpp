@@ -243,7 +243,11 @@ LlamaConfig parse_config(std::string_view text, const std::string& where) {
 }
 
 LlamaConfig load_config(const std::filesystem::path& dir) {
+  constexpr const char* wanted =
+      "a model is a directory in Hugging Face's format: config.json, *.safetensors, tokenizer.json";
+  if (!path_exists(dir)) fail("{}: does not exist; {}", dir.string(), wanted);
   const std::filesystem::path path = dir / "config.json";
+  if (!path_exists(path)) fail("{}: there is no config.json; {}", dir.string(), wanted);
   LlamaConfig config = parse_config(read_file(path), path.string());
   const std::filesystem::path generation = dir / "generation_config.json";
   if (path_exists(generation)) {

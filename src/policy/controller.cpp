@@ -75,7 +75,9 @@ Budget Controller::budget_for_net_keep(double net_keep) const {
   if (frontier.empty())
     fail(
         "this controller has no validation frontier, so one net keep-rate cannot be turned into "
-        "budgets; give the three budgets, or run a sweep that stores a frontier");
+        "budgets; `sol sweep -c CONTROLLER --data VALIDATION_TEXT --store-frontier -o REPORT` "
+        "measures "
+        "one");
   if (!(net_keep >= frontier.front().net_keep && net_keep <= frontier.back().net_keep))
     fail("net keep-rate {} is outside this controller's validation frontier, {:.4f}..{:.4f}",
          net_keep, frontier.front().net_keep, frontier.back().net_keep);

@@ -205,6 +205,9 @@ Controller Controller::load(const fs::path& dir) {
   if (!fs::is_directory(dir, unknown))
     fail("{}: not a directory; a controller is one", dir.string());
   const std::string where = (dir / settings_name).string();
+  if (!path_exists(dir / settings_name))
+    fail("{}: there is no {}; a controller is a directory that `sol train` wrote", dir.string(),
+         settings_name);
   const Json json = read_json(dir / settings_name);
   if (!json.is_object() || json_get_or<std::string>(json, "kind", "", where) != kind)
     fail("{}: not a controller's settings (\"kind\" is not \"{}\")", where, kind);

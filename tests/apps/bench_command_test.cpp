@@ -19,5 +19,19 @@ TEST(BenchCommand, ShapeAndModelExcludeEachOther) {
   EXPECT_EQ(run_sol({"bench", "--shape", "small-27m", "-m", "somewhere"}).code, 2);
 }
 
+// Contexts that are measured unless asked for otherwise need not fit the model; those asked for
+// must.
+TEST(BenchCommand, OnlyDefaultsAreDroppedWhereTheyDoNotFit) {
+  const std::vector<std::string> short_run{"bench", "--tokens", "1", "--repeats", "1", "--cached"};
+  const RunResult defaults = run_sol(short_run);
+  EXPECT_EQ(defaults.code, 0) << testing::PrintToString(defaults);
+  EXPECT_THAT(defaults.out, testing::HasSubstr("decode"));
+  std::vector<std::string> asked = short_run;
+  asked.insert(asked.end(), {"--context", "4096"});
+  const RunResult refused = run_sol(asked);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.out, "");  // before anything is measured
+}
+
 }  // namespace
 }  // namespace sol::test

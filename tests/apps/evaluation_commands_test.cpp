@@ -49,6 +49,20 @@ std::vector<std::string> operator+(std::vector<std::string> first,
   return first;
 }
 
+TEST_F(EvaluationCommands, ResultsNameOptionsOutsideThePaper) {
+  const auto options_of = [&](const std::vector<std::string>& flags) {
+    const RunResult result =
+        run("eval", std::vector<std::string>{"--json", "--blocks", "2"} + flags);
+    EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+    return parse_json(result.out, "output")["run"]["outside_paper"];
+  };
+  EXPECT_EQ(options_of({}), Json::array());
+  EXPECT_EQ(options_of({"--prune-down"}), Json({"prune-down"}));
+  EXPECT_EQ(options_of({"--weights", "int8", "--int8-activations"}), Json({"int8-activations"}));
+  for (const char* weights : {"auto", "int4"})
+    expect_error(run("eval", {"--weights", weights, "--int8-activations"}), {"--weights int8"});
+}
+
 TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
   const RunResult dense = run("eval", {"--json", "--blocks", "3"});
   ASSERT_EQ(dense.code, 0) << testing::PrintToString(dense);

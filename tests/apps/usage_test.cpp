@@ -53,6 +53,25 @@ TEST(Usage, WrongUsageEndsWithTwo) {
   }
 }
 
+TEST(Usage, WrongNamesAreNamedWithWhatWasProbablyMeant) {
+  const auto expect = [](const std::vector<std::string>& arguments,
+                         const std::vector<std::string>& words) {
+    const RunResult result = run_sol(arguments);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_TRUE(result.err.starts_with("sol: ")) << result.err;
+    for (const std::string& word : words)
+      EXPECT_NE(result.err.find(word), std::string::npos) << word << "\n" << result.err;
+  };
+  expect({"generte", "hi"}, {"no command generte", "did you mean generate?", "tokenize"});
+  expect({"hello"}, {"no command hello", "generate", "sol --help"});
+  expect({}, {"name a command", "generate"});
+  expect({"generate", "--temprature", "0.8", "hi"},
+         {"no option --temprature", "did you mean --temperature?", "sol generate --help"});
+  expect({"generate", "--temp", "0.8", "hi"}, {"did you mean --temperature?"});
+  expect({"generate", "-n", "5", "one", "two"}, {"\"two\"", "quoted"});
+  expect({"eval", "--zzzzzzzz"}, {"no option --zzzzzzzz\n", "sol eval --help"});
+}
+
 // An unset variable of a shell script must not pass for an option that was not given.
 TEST(Usage, EmptyValuesAreErrorsThatNameTheOption) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{

@@ -97,7 +97,7 @@ TEST(ModelBench, ABatchReadsItsWeightsOnce) {
 
 TEST(ModelBench, CeilingsAreMeasuredBetweenTheRepetitions) {
   BenchOptions options = quick();
-  MemoryReader reader(1);
+  MemoryReader reader(1, 1 << 20);
   options.reader = &reader;
   for (const BenchRow& row : measured(options)) {
     ASSERT_EQ(row.ceilings.size(), row.seconds.size());

@@ -12,9 +12,19 @@ SOL_FOR_EACH_ISA(Products);
 struct Case {
   int in, out, extra_stride;
 };
-const Case kCases[] = {{1, 1, 0},    {3, 17, 2},    {16, 16, 0},  {31, 9, 0},
-                       {64, 65, 3},  {130, 63, 0},  {257, 33, 1}, {300, 130, 0},
-                       {513, 70, 5}, {40, 5000, 0}, {5000, 9, 0}};
+const Case kCases[] = {{1, 1, 0},
+                       {3, 17, 2},
+                       {16, 16, 0},
+                       {31, 9, 0},
+                       {64, 65, 3},
+                       {130, 63, 0},
+                       {257, 33, 1},
+                       {300, 130, 0},
+                       {513, 70, 5},
+                       {40, 5000, 0},
+                       {5000, 9, 0},
+                       // more outputs than a product takes at a time
+                       {20, 17000, 0}};
 
 test::StoredMatrix random_weights(const Case& c, Layout layout, WeightType type, uint32_t seed) {
   return test::stored_matrix(random_floats(static_cast<size_t>(c.in) * c.out, seed, 0.1f), type,

@@ -207,7 +207,9 @@ TEST_F(ConfigTest, RotaryScalingIsChecked) {
 }
 
 TEST_F(ConfigTest, UnreadableFilesAreNamed) {
-  EXPECT_THAT([] { load_config("/nonexistent"); }, throws({"/nonexistent/config.json"}));
+  EXPECT_THAT([] { load_config("/nonexistent"); },
+              throws({"/nonexistent", "does not exist", "config.json"}));
+  EXPECT_THAT([&] { load_config(dir_.path()); }, throws({"there is no config.json"}));
   for (const char* text : {"", "[]", "3", "{\"model_type\":", "\xff\xfe"}) {
     write_file_atomically(dir_.path() / "config.json", text);
     EXPECT_THAT([&] { load_config(dir_.path()); }, throws({"config.json"})) << text;

@@ -3,7 +3,9 @@
 // which float32 holds exactly.
 #include "kernels/isa/compressed_products.h"
 
+#include "kernels/isa/channels.h"
 #include "kernels/isa/compressed_row.h"
+#include "kernels/isa/prefetch.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
@@ -52,8 +54,7 @@ void dot_tile(const Codes& codes, const WeightView& w, const float* x, int64_t x
     float sums[4];
     reduce_add4(sum[o][0], sum[o][1], sum[o][2], sum[o][3], sums);
     const float outside = Codes::row_scale(row[o], w.in);
-    for (int r = 0; r < R; ++r)
-      y[r * y_stride + o] = Codes::kScaleOutside ? sums[r] * outside : sums[r];
+    for (int r = 0; r < R; ++r) y[r * y_stride + o] = sums[r] * outside;
   }
 }
 
@@ -107,10 +108,7 @@ void add_channels_at(const Codes& codes, const Channels& channels, int k, const 
     row[c] = row_at(w, channel);
     ahead[c] = row_at(w, channels.at(smaller(k + C + c, channels.n - 1)));
     const float outside = Codes::row_scale(row[c], w.out);
-    for (int r = 0; r < R; ++r) {
-      const float input = x[r * x_stride + channel];
-      factor[r][c] = Codes::kScaleOutside ? input * outside : input;
-    }
+    for (int r = 0; r < R; ++r) factor[r][c] = x[r * x_stride + channel] * outside;
     Codes::load_scales(row[c], w.out, begin, groups_of(outputs), scale[c]);
   }
   add_channels<R, C>(codes, row, ahead, factor, scale, k == 0, begin, outputs,
@@ -137,16 +135,10 @@ void stream(const Codes& codes, const Channels& channels, const float* x, int64_
 void matmul_out_major_compressed(const WeightView& w, const float* x, int64_t x_stride, int rows,
                                  int out_begin, int out_end, float* y, int64_t y_stride) {
   with_codes(w.type, [&]<typename Codes>(const Codes& codes) {
-    int r = 0;
-    for (; r + 4 <= rows; r += 4)
-      dot_rows<4, kCodeTileOutputs>(codes, w, x + r * x_stride, x_stride, out_begin, out_end,
-                                    y + r * y_stride, y_stride);
-    for (; r + 2 <= rows; r += 2)
-      dot_rows<2, kCodeTileOutputs>(codes, w, x + r * x_stride, x_stride, out_begin, out_end,
-                                    y + r * y_stride, y_stride);
-    for (; r < rows; ++r)
-      dot_rows<1, kMatvecRows>(codes, w, x + r * x_stride, x_stride, out_begin, out_end,
-                               y + r * y_stride, y_stride);
+    for_groups<4>(rows, [&]<int R>(int r) {
+      dot_rows<R, R == 1 ? kMatvecRows : kCodeTileOutputs>(
+          codes, w, x + r * x_stride, x_stride, out_begin, out_end, y + r * y_stride, y_stride);
+    });
   });
 }
 

@@ -36,7 +36,7 @@ struct Int8Rows {
 struct Int4Rows {
   static constexpr int kGroupBytes = kGroup / 2;
   static constexpr bool kScaleOutside = false;
-  static float row_scale(const std::byte*, int) { return 1.0f; }
+  static float row_scale(const std::byte*, int) { return 1.0f; }  // exact to multiply by
   static void load_scales(const std::byte* row, int n, int begin, int count, float* scales) {
     const bf16* stored =
         reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes) +
@@ -63,22 +63,8 @@ inline const std::byte* row_at(const WeightView& w, int64_t row) {
   return static_cast<const std::byte*>(w.data) + row * w.stride;
 }
 
-// The channels that count, in the order in which they are added.
-struct Channels {
-  const WeightView& w;
-  const int* listed;  // nullptr: all
-  int n;
-  int at(int k) const { return listed ? listed[k] : k; }
-};
-
-// Rows are so short that the processor's own prefetching hardly starts before they end: the same
-// place of the row that will be read next, into the second-level cache. May point beyond the
-// weights: harmless.
-inline void send_for_next_row(const std::byte* at) {
-  __builtin_prefetch(at, 0, 2);
-}
-
-// Calls body(g, line) for every group of [0, n); `line` tells where a cache line of codes begins.
+// Calls body(g, line) for every group of [0, n); `line` tells where 64 bytes of codes begin,
+// counted from the first; not for what is left over at the end.
 template <typename Codes, typename Body>
 inline void for_code_groups(int n, const Body& body) {
   constexpr int kLine = 64 / Codes::kGroupBytes;

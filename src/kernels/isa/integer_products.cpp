@@ -1,19 +1,12 @@
 // Products of int8 weights with rows that are codes too. Sums are exact, so neither the order nor
 // the number of rows worked together changes a bit.
+#include "kernels/isa/channels.h"
 #include "kernels/isa/compressed_row.h"
 #include "kernels/isa/functions.h"
+#include "kernels/isa/prefetch.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
-
-// These products wait for memory more than for anything else, so that it pays to send for what
-// comes soon in each row into the first-level cache as well (4 to 9 % measured; products with
-// widened codes, which are as busy themselves, lose by it).
-void send_for(const std::byte* at, const std::byte* next_row_at) {
-  constexpr uint64_t kAhead = 512;  // bytes
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kAhead));
-  send_for_next_row(next_row_at);
-}
 
 // --- out_major ---
 
@@ -136,37 +129,20 @@ void quantise_row(const float* x, int n, int8_t* codes, float* scale) {
 
 void integer_out_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
                        int rows, int out_begin, int out_end, float* y, int64_t y_stride) {
-  int r = 0;
-  for (; r + 4 <= rows; r += 4)
-    dot_rows<4, kCodeTileOutputs>(w, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
-                                  y + r * y_stride, y_stride);
-  for (; r + 2 <= rows; r += 2)
-    dot_rows<2, kCodeTileOutputs>(w, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
-                                  y + r * y_stride, y_stride);
-  for (; r < rows; ++r)
-    dot_rows<1, kMatvecRows>(w, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
-                             y + r * y_stride, y_stride);
+  for_groups<4>(rows, [&]<int R>(int r) {
+    dot_rows<R, R == 1 ? kMatvecRows : kCodeTileOutputs>(
+        w, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end, y + r * y_stride, y_stride);
+  });
 }
 
 void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
                       int rows, const int* channels, int n, int out_begin, int out_end, float* y,
                       int64_t y_stride) {
   const Channels listed{w, channels, channels ? n : w.in};
-  if (listed.n == 0) {
-    for (int r = 0; r < rows; ++r)
-      for (int o = out_begin; o < out_end; ++o) y[r * y_stride + o] = 0;
-    return;
-  }
-  int r = 0;
-  for (; r + 4 <= rows; r += 4)
-    stream<4, 4>(listed, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
-                 y + r * y_stride, y_stride);
-  for (; r + 2 <= rows; r += 2)
-    stream<2, 4>(listed, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
-                 y + r * y_stride, y_stride);
-  for (; r < rows; ++r)
-    stream<1, 8>(listed, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
-                 y + r * y_stride, y_stride);
+  for_groups<4>(rows, [&]<int R>(int r) {
+    stream<R, R == 1 ? 8 : 4>(listed, x + r * x_stride, x_stride, x_scale + r, out_begin, out_end,
+                              y + r * y_stride, y_stride);
+  });
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -1,7 +1,9 @@
 // Products with weight matrices: one row at memory speed, several rows with the weights reused.
+#include "kernels/isa/channels.h"
 #include "kernels/isa/compressed_products.h"
 #include "kernels/isa/compressed_row.h"
 #include "kernels/isa/functions.h"
+#include "kernels/isa/prefetch.h"
 #include "kernels/isa/tile.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
@@ -12,19 +14,8 @@ const T* row_of(const WeightView& w, int64_t row) {
   return static_cast<const T*>(w.data) + row * w.stride;
 }
 
-// Weights arrive from memory as several short rows at once, which the processor's own prefetching
-// follows less far than it pays to look ahead. So every cache line sends for what comes soon in its
-// row into the first-level cache, and for the same place of the row that will be read next into the
-// second. Measured on bf16, as shares of what reading alone reaches: 0.82 with one look 1 KB ahead,
-// 0.93 with both. May point beyond the weights: harmless.
-template <typename T>
-void send_for(const T* at, const T* next_row_at) {
-  constexpr uint64_t kAhead = 512;  // bytes
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kAhead));
-  __builtin_prefetch(next_row_at, 0, 2);
-}
-
-// As for_vectors; body(i, part, line) is also told where a cache line of elements begins.
+// As for_vectors; `line` tells body(i, part, line) where 64 bytes of elements begin, counted from
+// the first; not for what is left over at the end.
 template <typename T, typename Body>
 void for_lines(int n, const Body& body) {
   constexpr int kLine = 64 / sizeof(T);
@@ -127,7 +118,7 @@ void add_channels_at(const Channels& channels, int k, const float* x, int64_t x_
 }
 
 // R rows, the weights streamed along the outputs, C channels at a time; the piece of y that they
-// add to stays in the first-level cache between passes.
+// add to, 32 KB of one row or 16 KB of each of several, stays in cache between passes.
 template <int R, int C, typename T>
 void stream_channels(const Channels& channels, const float* x, int64_t x_stride, int out_begin,
                      int out_end, float* y, int64_t y_stride) {
@@ -172,16 +163,6 @@ void widen_coded_block(const WeightView& w, int channel, int channels, int out, 
   }
 }
 
-// R rows of x, each channel times the scale of its row of weights.
-template <int R>
-void scale_channels(const float* x, int64_t x_stride, const WeightView& w, int channel,
-                    int channels, float (&scaled)[R][kBlockChannels]) {
-  for (int k = 0; k < channels; ++k) {
-    const float scale = Int8Rows::row_scale(row_at(w, channel + k), w.out);
-    for (int r = 0; r < R; ++r) scaled[r][k] = x[r * x_stride + channel + k] * scale;
-  }
-}
-
 // R rows times one panel, of which `outputs` columns are real.
 template <int R>
 void multiply_panel(const float* const (&row)[R], bool first_channels, int channels,
@@ -220,14 +201,22 @@ void multiply_blocks(const Widen& widen, const WeightView& w, const float* x, in
     for (int k = 0; k < w.in; k += kBlockChannels) {
       const int channels = smaller(kBlockChannels, w.in - k);
       widen(w, k, channels, o, outputs, block);
+      // The scales of int8 channels are part of x.
+      const bool outside = w.type == WeightType::int8;
+      float scales[kBlockChannels];
+      for (int c = 0; outside && c < channels; ++c)
+        scales[c] = Int8Rows::row_scale(row_at(w, k + c), w.out);
       for (int p = 0; p * kPanelOutputs < outputs; ++p) {
         const int begin = p * kPanelOutputs;
         for_row_groups(rows, [&]<int R>(int first) {
           float scaled[R][kBlockChannels];
-          const bool outside = w.type == WeightType::int8;
-          if (outside) scale_channels<R>(x + first * x_stride, x_stride, w, k, channels, scaled);
           const float* row[R];
-          for (int r = 0; r < R; ++r) row[r] = outside ? scaled[r] : x + (first + r) * x_stride + k;
+          for (int r = 0; r < R; ++r) {
+            row[r] = x + (first + r) * x_stride + k;
+            if (!outside) continue;
+            for (int c = 0; c < channels; ++c) scaled[r][c] = row[r][c] * scales[c];
+            row[r] = scaled[r];
+          }
           multiply_panel<R>(row, k == 0, channels, block[p], outputs - begin,
                             y + first * y_stride + o + begin, y_stride);
         });
@@ -288,8 +277,8 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
     return;
   }
   const bool codes = holds_codes(w.type);
-  // From so many rows on all weights are widened once; codes are so small that reading them again
-  // for every four rows costs less than that for longer.
+  // Up to so many rows the weights are read again for every four rows, above them widened once for
+  // all. Codes are small, so that reading them again pays for longer.
   const int streamed_rows = channels ? rows : codes ? 16 : 4;
   if (rows > streamed_rows) {
     if (codes)

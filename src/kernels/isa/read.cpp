@@ -5,15 +5,14 @@
 namespace sol::kernels::SOL_ISA_NAME {
 
 // Eight streams, as the product of one row with eight rows of weights has: one stream leaves the
-// memory waiting (products.cpp, send_for).
+// memory waiting (prefetch.h).
 int32_t largest_of(const int32_t* x, int64_t count) {
   constexpr int kStreams = 8;
   constexpr int64_t kAhead = 1024 / sizeof(int32_t);
   const int64_t each = count / kStreams;
   Keys largest[kStreams];
-  const int32_t least[kWidth] = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN,
-                                 INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN,
-                                 INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN};
+  int32_t least[kWidth];
+  for (int32_t& l : least) l = INT32_MIN;
   for (Keys& l : largest) l = load_keys(least);
   for (int64_t i = 0; i < each; i += kWidth) {
     for (int s = 0; s < kStreams; ++s) {

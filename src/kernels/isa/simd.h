@@ -35,9 +35,9 @@ inline void for_vectors(int n, const Body& body) {
   if (i < n) body(i, First{n - i});
 }
 
-// Whether an element is the first of a cache line, known to the compiler: what is done once per
-// line (prefetching) then takes no test and no branch, which measurably slows loops that wait for
-// memory.
+// Whether 64 bytes of a row begin with an element, known to the compiler: what is done once per
+// cache line (prefetching) then takes no test and no branch, which measurably slows loops that wait
+// for memory.
 struct NewLine {
   static constexpr bool begins = true;
 };

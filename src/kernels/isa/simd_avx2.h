@@ -99,6 +99,17 @@ inline void store_numbers(bf16* p, Vec first, Vec second) {
   store(p + kWidth, second, All{});
 }
 
+// The same of numbers that bf16 holds exactly.
+inline void store_exact(bf16* p, Vec first, Vec second) {
+  const auto upper = [](__m256 a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 16); };
+  const Vec both[2] = {first, second};
+  for (int i = 0; i < 2; ++i) {
+    const __m256i packed = _mm256_packus_epi32(upper(both[i].lo), upper(both[i].hi));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + i * kWidth),
+                        _mm256_permute4x64_epi64(packed, 0xd8));
+  }
+}
+
 // 16 signed codes.
 inline Vec widen_codes(__m128i codes) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),
@@ -116,17 +127,6 @@ inline void load_int4(const std::byte* p, const Vec&, float scale, Vec& first, V
   first = widen_codes(_mm_shuffle_epi8(table, _mm_and_si128(codes, nibble))) * set(scale);
   second = widen_codes(_mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(codes, 4), nibble))) *
            set(scale);
-}
-
-// The same of numbers that bf16 holds exactly.
-inline void store_exact(bf16* p, Vec first, Vec second) {
-  const auto upper = [](__m256 a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 16); };
-  const Vec both[2] = {first, second};
-  for (int i = 0; i < 2; ++i) {
-    const __m256i packed = _mm256_packus_epi32(upper(both[i].lo), upper(both[i].hi));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + i * kWidth),
-                        _mm256_permute4x64_epi64(packed, 0xd8));
-  }
 }
 
 // Whole numbers of a byte's range as codes.

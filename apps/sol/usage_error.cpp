@@ -1,0 +1,105 @@
+#include "usage_error.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+namespace sol::app {
+namespace {
+
+// Levenshtein's distance.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t k = 0; k < b.size(); ++k) {
+      const size_t above = row[k + 1];
+      row[k + 1] = std::min({above + 1, row[k] + 1, diagonal + (a[i] == b[k] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+// "; did you mean X?", or nothing when nothing is near.
+std::string suggestion(const std::string& wrong, const std::vector<std::string>& known) {
+  std::string best;
+  size_t least = std::max<size_t>(1, wrong.size() / 3) + 1;
+  for (const std::string& name : known) {
+    const bool begins = name.size() > wrong.size() && name.starts_with(wrong);
+    const size_t d = begins ? 1 : distance(wrong, name);
+    if (d >= least) continue;
+    least = d;
+    best = name;
+  }
+  return best.empty() ? "" : fmt::format("; did you mean {}?", best);
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// The command that was named, if one was.
+const CLI::App* named_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return nullptr;
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (command->check_name(argv[1])) return command;
+  return nullptr;
+}
+
+// The first argument that looks like an option and is none, or "".
+std::string unknown_option(const std::vector<std::string>& extras) {
+  for (const std::string& extra : extras)
+    if (extra.size() > 1 && extra[0] == '-') return extra.substr(0, extra.find('='));
+  return "";
+}
+
+// A misspelt option makes others seem missing and its value superfluous, so it comes first.
+std::string wrong_argument(const CLI::App& command, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = command.remaining();
+  const std::string option = unknown_option(extras);
+  if (!option.empty())
+    return fmt::format("there is no option {}{}", option,
+                       suggestion(option, option_names(command)));
+  if (!dynamic_cast<const CLI::ExtrasError*>(&error) || extras.empty()) return error.what();
+  return fmt::format(
+      "nothing more was expected, but there is \"{}\": a text of several words is one argument "
+      "when "
+      "quoted",
+      extras.front());
+}
+
+}  // namespace
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const CLI::App* command = named_command(app, argc, argv);
+  if (!command) {
+    const std::vector<std::string> names = command_names(app);
+    const std::string list = fmt::format("{}", fmt::join(names, ", "));
+    const std::string first = argc > 1 ? argv[1] : "";
+    if (first.empty() || first[0] == '-')
+      return fmt::format("name a command: {}\nsol --help says what each does", list);
+    return fmt::format(
+        "there is no command {}{}\nThe commands are {}; sol --help says what each does", first,
+        suggestion(first, names), list);
+  }
+  return fmt::format("{}\nsol {} --help lists what it takes", wrong_argument(*command, error),
+                     command->get_name());
+}
+
+}  // namespace sol::app
