@@ -11,11 +11,12 @@ namespace sol::kernels {
 namespace {
 
 // From this many rows on oneDNN is faster than our own kernels, as measured with
-// bench/kernels_bench on 256x1536 and 2048x8192: our in_major kernels read the weights once per
-// four rows. Compressed weights must be widened for it, which pays later.
+// bench/kernels_bench on 256x1536 and 2048x8192: ours read in_major weights, and widen compressed
+// ones, once per four rows, where compressed weights must be widened for oneDNN once.
 int library_rows(const WeightView& w) {
-  if (is_compressed(w.type)) return 17;
-  return w.layout == Layout::in_major ? 5 : 8;
+  const bool by_channel = w.layout == Layout::in_major;
+  if (is_compressed(w.type)) return by_channel ? 12 : 9;
+  return by_channel ? 5 : 8;
 }
 
 bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,

@@ -1,6 +1,7 @@
 #include "kernels/matmul_widened.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/threads.h"
@@ -36,15 +37,15 @@ WeightView widen_panel(const WeightView& w, int begin, int count, ElementType ty
   const bool by_output = w.layout == Layout::out_major;
   const int rows = by_output ? count : w.in, columns = by_output ? w.in : count;
   const int64_t panel_row = static_cast<int64_t>(columns) * size_of(type);
-  parallel_for(rows, [&](int64_t r) {
+  for (int r = 0; r < rows; ++r) {
     if (by_output) {
       k.widen_summands(w, begin + r, 0, w.in, type, panel + r * panel_row);
-      return;
+      continue;
     }
     constexpr int kRowsAhead = 8;
     prefetch_piece(w, r + kRowsAhead, begin, count);
     k.widen_summands(w, r, begin, begin + count, type, panel + r * panel_row);
-  });
+  }
   return {panel,    type == ElementType::f32 ? WeightType::f32 : WeightType::bf16,
           w.layout, w.in,
           count,    columns};
@@ -78,12 +79,16 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
     x_stride = w.in;
   }
   const bf16* rounded = narrow ? dnnl_rounded(x, x_stride, rows, w.in) : nullptr;
-  for (int begin = 0; begin < w.out; begin += outputs) {
+  // Each thread makes panels of its own and multiplies with them: they stay in its cache.
+  std::atomic<bool> fast = true;
+  parallel_for((w.out + outputs - 1) / outputs, [&](int64_t p) {
+    const int begin = static_cast<int>(p) * outputs;
     const WeightView panel = widen_panel(w, begin, std::min(outputs, w.out - begin), type);
     const bool done = narrow ? dnnl_matmul_rounded(rounded, rows, panel, y + begin, y_stride)
                              : dnnl_matmul(x, x_stride, rows, panel, y + begin, y_stride);
-    if (!done) return false;
-  }
+    if (!done) fast = false;
+  });
+  if (!fast) return false;
   if (w.type == WeightType::int8 && !scale_inputs)
     scale_rows(y, y_stride, rows, w.out, scales.data(), y, y_stride);
   return true;
