@@ -56,19 +56,6 @@ constexpr WeightType kWeightTypes[] = {WeightType::f32, WeightType::bf16, Weight
 const char* name_of(ElementType type) {
   return type == ElementType::f32 ? "f32" : "bf16";
 }
-const char* name_of(WeightType type) {
-  switch (type) {
-    case WeightType::f32:
-      return "f32";
-    case WeightType::bf16:
-      return "bf16";
-    case WeightType::int8:
-      return "int8";
-    case WeightType::int4:
-      return "int4";
-  }
-  return "?";
-}
 const char* name_of(Layout layout) {
   return layout == Layout::out_major ? "out_major" : "in_major";
 }
@@ -92,7 +79,7 @@ void register_matvecs(Isa isa) {
       for (const int keep : {100, 50, 30}) {
         if (layout == Layout::out_major && keep < 100) continue;
         add(fmt::format("{}/matvec/{}/{}/2048x8192/keep{}/memory", to_string(isa), name_of(layout),
-                        name_of(type), keep),
+                        to_string(type), keep),
             [=](benchmark::State& state) {
               const int in = 2048, out = 8192;
               const auto each =
@@ -143,7 +130,7 @@ void register_matmuls(Isa isa) {
           for (const int rows : {1, 2, 3, 4, 6, 8, 16, 64, 256}) {
             add(fmt::format("{}/matmul/{}/{}/{}/{}x{}/rows{}", to_string(isa),
                             mode == MatmulMode::own ? "own" : "library", name_of(layout),
-                            name_of(type), in, out, rows),
+                            to_string(type), in, out, rows),
                 [=](benchmark::State& state) {
                   force_isa(isa);
                   const Matrix w(in, out, type, layout);

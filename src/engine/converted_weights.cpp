@@ -79,20 +79,6 @@ class Finder {
 
 }  // namespace
 
-std::string_view to_string(WeightType type) {
-  switch (type) {
-    case WeightType::f32:
-      return "f32";
-    case WeightType::bf16:
-      return "bf16";
-    case WeightType::int8:
-      return "int8";
-    case WeightType::int4:
-      return "int4";
-  }
-  fail("unknown weight type number {}", static_cast<int>(type));
-}
-
 std::optional<Conversion> conversion_of(const LlamaConfig& config, const TensorStore& store) {
   const auto found = store.metadata().find("kind");
   if (found == store.metadata().end() || found->second != kind) return std::nullopt;

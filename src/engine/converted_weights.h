@@ -21,8 +21,6 @@ struct Conversion {
   std::string fingerprint;                               // of the original model
 };
 
-std::string_view to_string(kernels::WeightType type);  // "f32", "bf16", "int8", "int4"
-
 // nullopt for a file that was not converted. Throws Error for another format version, a field that
 // is missing or unknown, or a config.json that differs from the original's in its arithmetic.
 std::optional<Conversion> conversion_of(const LlamaConfig& config, const TensorStore& store);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/fail.h"
+
 namespace sol::kernels {
 namespace {
 
@@ -15,6 +17,20 @@ int scale_count(WeightType type, int n) {
 }
 
 }  // namespace
+
+std::string_view to_string(WeightType type) {
+  switch (type) {
+    case WeightType::f32:
+      return "f32";
+    case WeightType::bf16:
+      return "bf16";
+    case WeightType::int8:
+      return "int8";
+    case WeightType::int4:
+      return "int4";
+  }
+  fail("unknown weight type number {}", static_cast<int>(type));
+}
 
 int64_t code_bytes(WeightType type, int n) {
   const int64_t codes = round_up(n, kCodeGroup);

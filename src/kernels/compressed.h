@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "kernels/kernels.h"
 
@@ -33,6 +34,8 @@ alignas(16) inline constexpr int8_t kInt4Values[16] = {-127, -99, -78, -61, -47,
 // that the machine lacks.
 constexpr float kScaleFactors[] = {0.92f, 0.96f, 1.0f, 1.04f, 1.08f};
 inline constexpr int kScaleRefinements = 2;
+
+std::string_view to_string(WeightType type);  // "f32", "bf16", "int8", "int4"
 
 constexpr bool is_compressed(WeightType type) {
   return type == WeightType::int8 || type == WeightType::int4;

@@ -1,7 +1,5 @@
 #include "kernels/matmul_dnnl.h"
 
-#include <omp.h>
-
 #include <dnnl.hpp>
 #include <map>
 #include <mutex>
@@ -11,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/threads.h"
+#include "kernels/library_threads.h"
 
 namespace sol::kernels {
 namespace {
@@ -94,25 +93,11 @@ Product product_for(const Key& key) {
   return products.emplace(key, make_product(key)).first->second;
 }
 
-// oneDNN plans for and starts as many threads as OpenMP would on this thread: the program's number,
-// or, inside a parallel region, the caller's one only.
-class LibraryThreads {
- public:
-  LibraryThreads() : before_(omp_get_max_threads()) {
-    omp_set_num_threads(omp_in_parallel() ? 1 : thread_count());
-  }
-  ~LibraryThreads() { omp_set_num_threads(before_); }
-  LibraryThreads(const LibraryThreads&) = delete;
-  LibraryThreads& operator=(const LibraryThreads&) = delete;
-
- private:
-  int before_;
-};
-
 // `x` holds rows of the weights' type, x_stride elements apart.
 bool multiply(const void* x, int64_t x_stride, int rows, const WeightView& w, float* y,
               int64_t y_stride) {
-  const LibraryThreads guard;
+  // Inside a parallel region the caller's thread only.
+  const LibraryThreads threads(omp_in_parallel() ? 1 : thread_count());
   const Key key{rows,     w.in,     w.out, omp_get_max_threads(), x_stride, w.stride,
                 y_stride, w.layout, w.type};
   try {

@@ -1,7 +1,5 @@
 #include "kernels/tile_dnnl.h"
 
-#include <omp.h>
-
 #include <cstddef>
 #include <dnnl.hpp>
 #include <memory>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "kernels/library_threads.h"
 #include "kernels/matmul_dnnl.h"
 
 namespace sol::kernels {
@@ -21,18 +20,6 @@ const dnnl::engine& engine() {
   static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
   return cpu;
 }
-
-// oneDNN must neither plan for nor start more threads than the caller's one.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
-};
 
 // A compiled product with its arguments, made once: creating memory objects costs as much as a
 // small product.
@@ -99,7 +86,7 @@ bool have_tile_products() {
 }
 
 void tile_product(const TileProduct& shape, const bf16* a, const bf16* b, float* y) {
-  const OneThread guard;
+  const LibraryThreads guard(1);
   try {
     thread_local dnnl::stream stream(engine());
     compiled(shape).run(stream, a, b, y);
