@@ -193,6 +193,7 @@ void print_table(const Inspection& model) {
   row("fingerprint",
       model.fingerprint + (model.conversion ? " (of the original, whose controllers fit)" : ""));
   for (const std::string& problem : model.problems) row("problem", problem);
+  if (model.problems.empty()) row("can run", "yes");
   print("\n{}", tensor_table(model.store));
 }
 

@@ -55,6 +55,13 @@ TEST(InspectCommand, NamesWhatKeepsAModelFromRunning) {
   EXPECT_NE(run_sol({"inspect", model.string()}).out.find("not a number"), std::string::npos);
 }
 
+TEST(InspectCommand, SaysThatAModelCanRun) {
+  EXPECT_NE(run_sol({"inspect"}).out.find("can run       yes"), std::string::npos)
+      << run_sol({"inspect"}).out;
+  EXPECT_EQ(run_sol({"inspect", golden("tiny_sharded_f32")}).out.find("can run "),
+            std::string::npos);  // it has no tokenizer
+}
+
 TEST(InspectCommand, TheEmbeddedModelIsTheDefault) {
   const RunResult result = run_sol({"inspect"});
   ASSERT_EQ(result.code, 0) << result.err;
