@@ -59,8 +59,7 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   }
   print(
       "* paired t-test over budgets, as in the paper. They share their text, so it claims too "
-      "much; "
-      "the interval over blocks does not.\n");
+      "much; the interval over blocks does not.\n");
   print("\n");
   for (const Adherence& row : summary.adherence) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;

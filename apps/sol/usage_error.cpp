@@ -79,8 +79,7 @@ std::string wrong_argument(const CLI::App& command, const CLI::ParseError& error
   if (!dynamic_cast<const CLI::ExtrasError*>(&error) || extras.empty()) return error.what();
   return fmt::format(
       "nothing more was expected, but there is \"{}\": a text of several words is one argument "
-      "when "
-      "quoted",
+      "when quoted",
       extras.front());
 }
 

@@ -3,10 +3,12 @@
 
 #include "base/fail.h"
 #include "kernels/kernels.h"
-#include "kernels/reference_math.h"
 
 namespace sol::kernels {
 
+namespace reference {
+extern const Kernels table;
+}
 #ifdef SOL_X86_KERNELS
 namespace avx2 {
 extern const Kernels table;

@@ -3,11 +3,9 @@
 #include <cassert>
 #include <limits>
 
-#include "kernels/reference_attention.h"
 #include "kernels/reference_math.h"
 
 namespace sol::kernels::reference {
-namespace {
 
 void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
   for (int o = out_begin; o < out_end; ++o) {
@@ -38,7 +36,7 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
   }
 }
 
-void store(const float* x, int n, ElementType type, void* out) {
+void store_elements(const float* x, int n, ElementType type, void* out) {
   if (type == ElementType::f32)
     std::copy(x, x + n, static_cast<float*>(out));
   else
@@ -48,12 +46,12 @@ void store(const float* x, int n, ElementType type, void* out) {
 void widen_row(const WeightView& w, int64_t row, int begin, int end, ElementType type, void* out) {
   StoredRow weights = stored_row(w, row);
   for (float& weight : weights.summands) weight *= weights.scale;
-  store(weights.summands.data() + begin, end - begin, type, out);
+  store_elements(weights.summands.data() + begin, end - begin, type, out);
 }
 
 void widen_summands(const WeightView& w, int64_t row, int begin, int end, ElementType type,
                     void* out) {
-  store(stored_row(w, row).summands.data() + begin, end - begin, type, out);
+  store_elements(stored_row(w, row).summands.data() + begin, end - begin, type, out);
 }
 
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
@@ -96,7 +94,7 @@ void fake_quantise(float* z, int n, int bits) {
   }
 }
 
-void load(const void* x, ElementType type, int n, float* out) {
+void load_elements(const void* x, ElementType type, int n, float* out) {
   with_type(type, [&]<typename T>(const T*) {
     for (int i = 0; i < n; ++i) out[i] = to_float(static_cast<const T*>(x)[i]);
   });
@@ -151,38 +149,5 @@ void gelu(float* x, int n) {
 int32_t largest_of(const int32_t* x, int64_t count) {
   return count > 0 ? *std::max_element(x, x + count) : std::numeric_limits<int32_t>::min();
 }
-
-}  // namespace
-
-const Kernels table = {
-    .isa = Isa::reference,
-    .matvec_out_major = matvec_out_major,
-    .matmul_out_major = matmul_out_major,
-    .matmul_in_major = matmul_in_major,
-    .quantise_row = quantise_row,
-    .integer_out_major = integer_out_major,
-    .integer_in_major = integer_in_major,
-    .widen_row = widen_row,
-    .widen_summands = widen_summands,
-    .compress_row = compress_row,
-    .rms_norm = rms_norm,
-    .rotary = rotary,
-    .silu_mul = silu_mul,
-    .add = add,
-    .fake_quantise = fake_quantise,
-    .store = store,
-    .load = load,
-    .page_extrema = page_extrema,
-    .page_scores = page_scores,
-    .mark_largest = mark_largest,
-    .attend_part = attend_part,
-    .merge_parts = merge_parts,
-    .attend_causal = attend_causal,
-    .softmax_step = softmax_step,
-    .log_sum_exp = log_sum_exp,
-    .layer_norm = layer_norm,
-    .gelu = gelu,
-    .largest_of = largest_of,
-};
 
 }  // namespace sol::kernels::reference

@@ -1,5 +1,4 @@
-#include "kernels/reference_attention.h"
-
+// The readable definition of everything around attention.
 #include <bit>
 #include <functional>
 #include <limits>

@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/kernels.h"
+// The reference is one set of functions among the others, declared in the same place.
+#define SOL_ISA_NAME reference
+#include "kernels/isa/functions.h"
+#undef SOL_ISA_NAME
 
 namespace sol::kernels::reference {
 
@@ -50,15 +53,5 @@ struct StoredRow {
   float scale = 1;
 };
 StoredRow stored_row(const WeightView& w, int64_t row);
-void compress_row(const float* x, int n, WeightType type, std::byte* row);
-// Products of codes with codes.
-void quantise_row(const float* x, int n, int8_t* codes, float* scale);
-void integer_out_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
-                       int rows, int out_begin, int out_end, float* y, int64_t y_stride);
-void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
-                      int rows, const int* channels, int n, int out_begin, int out_end, float* y,
-                      int64_t y_stride);
-
-extern const Kernels table;
 
 }  // namespace sol::kernels::reference
