@@ -97,12 +97,9 @@ void run_eval(EvalFlags& flags) {
     budget = record->budget;
     name = fmt::format("replay of {}", record->policy);
   } else {
-    const bool mixes = name == "fixed" || name.starts_with("random");  // needs levels to mix
-    const ActionSpace dense({1.0f}, {1.0f}, {16});
-    policy =
-        make_named_policy(name, mixes ? setup.require_space() : dense, setup.controller_or_null(),
-                          flags.evaluation.model.seed, flags.evaluation.model.deterministic);
-    if (mixes || name == "learned") {
+    if (mixes_levels(name)) setup.require_space();
+    policy = make_named_policy(name, setup.policy_parts(flags.evaluation));
+    if (mixes_levels(name) || name == "learned") {
       budget = flagged_budget(flags.budget, setup.controller_or_null(),
                               setup.space ? &*setup.space : nullptr);
     } else {
@@ -156,9 +153,10 @@ void add_eval_command(CLI::App& app) {
   add_evaluation_flags(*command, flags->evaluation);
   add_budget_flags(*command, flags->budget);
   command
-      ->add_option("-p,--policy", flags->policy,
-                   "dense, learned, fixed, random-matched, random-uniform, or an action such as "
-                   "k050-s070-q8 (default: learned with a controller, else dense)")
+      ->add_option(
+          "-p,--policy", flags->policy,
+          "dense, learned, fixed, emc, dac, random-matched, random-uniform, or an action such as "
+          "k050-s070-q8 (default: learned with a controller, else dense)")
       ->type_name("NAME");
   command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
       ->check(in_range(0, (1 << 24) - 1))

@@ -87,6 +87,17 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
     command.get_option(name)->excludes(controller);
 }
 
+PolicyParts EvaluationSetup::policy_parts(const EvaluationFlags& flags) const {
+  PolicyParts parts;
+  if (space) parts.space = *space;
+  parts.controller = controller_or_null();
+  parts.seed = flags.model.seed;
+  parts.deterministic = flags.model.deterministic;
+  parts.vocab_size = model->config().vocab_size;
+  parts.sequences = static_cast<int64_t>(blocks.size());
+  return parts;
+}
+
 const ActionSpace& EvaluationSetup::require_space() const {
   if (!space)
     fail(

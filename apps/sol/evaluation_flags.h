@@ -10,6 +10,7 @@
 #include "common.h"
 #include "engine/run_info.h"
 #include "evaluation/budget_grid.h"
+#include "evaluation/named_policy.h"
 #include "evaluation/perplexity.h"
 #include "sol/controller.h"
 #include "text/block_dataset.h"
@@ -50,6 +51,8 @@ struct EvaluationSetup {
 
   // Throws Error saying what to give where there is none.
   const ActionSpace& require_space() const;
+  // For make_named_policy; the space is dense where no levels are given.
+  PolicyParts policy_parts(const EvaluationFlags& flags) const;
   const Controller* controller_or_null() const { return controller ? &*controller : nullptr; }
 };
 

@@ -103,15 +103,15 @@ void run_sweep_command(SweepFlags& flags) {
   const BudgetRanges ranges = controller ? controller->settings().ranges : level_ranges(space);
 
   const uint64_t seed = flags.evaluation.model.seed;
-  const bool deterministic = flags.evaluation.model.deterministic;
+  const PolicyParts parts = setup.policy_parts(flags.evaluation);
   std::string name = flags.policy;
   if (name.empty()) name = controller ? "learned" : "random-matched";
-  const auto policy = make_named_policy(name, space, controller, seed, deterministic);
+  const auto policy = make_named_policy(name, parts);
   std::vector<std::unique_ptr<Policy>> baselines;
   SweepRequest sweep_request;
   sweep_request.policy = policy.get();
   for (const std::string& baseline : flags.baselines) {
-    baselines.push_back(make_named_policy(baseline, space, controller, seed, deterministic));
+    baselines.push_back(make_named_policy(baseline, parts));
     sweep_request.baselines.push_back(baselines.back().get());
   }
   sweep_request.match_realised = flags.compare != "requested";
@@ -169,8 +169,9 @@ void add_sweep_command(CLI::App& app) {
                    "What is judged (default: learned with a controller, else random-matched)")
       ->type_name("NAME");
   command
-      ->add_option("--baselines", flags->baselines,
-                   "What it is judged against: fixed, random-matched, random-uniform, ...")
+      ->add_option(
+          "--baselines", flags->baselines,
+          "What it is judged against: fixed, emc, dac, random-matched, random-uniform, ...")
       ->delimiter(',')
       ->type_name("NAMES")
       ->capture_default_str();

@@ -15,10 +15,21 @@ namespace sol {
 // The names make_named_policy knows, besides an action such as "k050-s070-q8".
 const std::vector<std::string>& policy_names();
 
-// `controller` may be null; "learned" needs it. The others act in `space`. Throws Error listing the
-// names for an unknown one. `deterministic` as in ModelOptions.
-std::unique_ptr<Policy> make_named_policy(const std::string& name, const ActionSpace& space,
-                                          const Controller* controller, uint64_t seed,
-                                          bool deterministic = false);
+// Whether the policy of that name chooses among a space's levels to meet a budget; the others are
+// one action, or bring their own space.
+bool mixes_levels(const std::string& name);
+
+// What policies are made of, as far as they need it.
+struct PolicyParts {
+  ActionSpace space{{1.0f}, {1.0f}, {16}};  // of all but "dense", "learned" and single actions
+  const Controller* controller = nullptr;   // for "learned"
+  uint64_t seed = 0;                        // for the random ones
+  bool deterministic = false;               // as in ModelOptions
+  int vocab_size = 0;                       // for "emc"
+  int64_t sequences = 0;                    // for "fixed-reference": blocks of the evaluation
+};
+
+// Throws Error listing the names for an unknown one, and for a part that is missing.
+std::unique_ptr<Policy> make_named_policy(const std::string& name, const PolicyParts& parts);
 
 }  // namespace sol

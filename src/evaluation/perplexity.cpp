@@ -94,6 +94,7 @@ void BlockEvaluator::release(size_t first, size_t count) {
 void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms, bool keep_actions,
                             std::vector<std::vector<BlockResult>>& results, std::stop_token stop) {
   const size_t n = jobs.size();
+  const auto last_of_prefix = static_cast<size_t>(options_.context - 1);
   std::vector<Controlled> controlled;
   controlled.reserve(n);
   for (size_t begin = 0; begin < n;) {
@@ -107,7 +108,8 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
       const EpisodeId id{.sequence = static_cast<uint64_t>(indices_[block]),
                          .rollout = arm.rollout};
       controlled.push_back(begin_controlled(std::move(children[j - begin]), *arm.policy, arm.budget,
-                                            options_.horizon, id, prefix.hidden, prefix.entropy));
+                                            options_.horizon, id, prefix.hidden, prefix.entropy,
+                                            blocks_.block(indices_[block])[last_of_prefix]));
     }
     begin = end;
   }

@@ -12,9 +12,9 @@ namespace sol {
 namespace {
 
 // (1 - cos) / 2, in [0, 1]; ½ where a vector is zero (no direction, cos counted as 0).
-float drift_between(const std::vector<float>& a, const std::vector<float>& b) {
+float drift_between(const float* a, const float* b, size_t n) {
   double dot = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
+  for (size_t i = 0; i < n; ++i) {
     dot += static_cast<double>(a[i]) * static_cast<double>(b[i]);
     aa += static_cast<double>(a[i]) * static_cast<double>(a[i]);
     bb += static_cast<double>(b[i]) * static_cast<double>(b[i]);
@@ -42,6 +42,17 @@ class Embeddings {
   std::map<int32_t, std::vector<float>> values_;
 };
 
+// The hidden state's, or of the first decoded token the embedding's (paper, appendix, "Designing
+// static strategies"); -1 without a previous token.
+float drift(const ControlledStep& step, Embeddings& embeddings, size_t hidden_size) {
+  const Controlled& sequence = *step.controlled;
+  if (sequence.earlier_hidden.size() == hidden_size)
+    return drift_between(sequence.hidden.data(), sequence.earlier_hidden.data(), hidden_size);
+  if (sequence.previous_token < 0) return -1;
+  return drift_between(embeddings.of(sequence.previous_token), embeddings.of(step.token),
+                       hidden_size);
+}
+
 Observation observe(const ControlledStep& step, Embeddings& embeddings, size_t hidden_size) {
   const Controlled& sequence = *step.controlled;
   const Policy::Needs needs = sequence.policy->needs();
@@ -56,8 +67,7 @@ Observation observe(const ControlledStep& step, Embeddings& embeddings, size_t h
   if (needs.hidden) seen.hidden = sequence.hidden.data();
   if (needs.embedding) seen.embedding = embeddings.of(step.token);
   if (needs.entropy) seen.previous_entropy = sequence.entropy;
-  if (needs.drift && sequence.earlier_hidden.size() == hidden_size)
-    seen.drift = drift_between(sequence.hidden, sequence.earlier_hidden);
+  if (needs.drift) seen.drift = drift(step, embeddings, hidden_size);
   seen.token = step.token;
   seen.features = sequence.episode.features(key_count);
   seen.previous_action = sequence.episode.previous_action();
@@ -115,6 +125,7 @@ OutputRequest outputs(ControlledStep& step, size_t hidden_size) {
   const Policy::Needs needs = sequence.policy->needs();
   OutputRequest out = step.out;
   if (needs.drift) sequence.earlier_hidden = sequence.hidden;
+  sequence.previous_token = step.token;
   if (needs.hidden || needs.drift || out.hidden) {
     sequence.hidden.resize(hidden_size);
     out.hidden = sequence.hidden.data();
@@ -133,7 +144,7 @@ void copy_to_caller(const ControlledStep& step) {
 
 Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
                             const Budget& budget, int horizon, const EpisodeId& id,
-                            std::vector<float> hidden, float entropy) {
+                            std::vector<float> hidden, float entropy, int32_t previous_token) {
   const SequenceOptions& options = sequence->options();
   Controlled controlled{
       .sequence = std::move(sequence),
@@ -142,7 +153,8 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
       .episode = Episode(policy.space(), budget, {horizon, options.sinks, options.window}),
       .hidden = std::move(hidden),
       .earlier_hidden = {},
-      .entropy = entropy};
+      .entropy = entropy,
+      .previous_token = previous_token};
   controlled.state = policy.begin(controlled.episode.budget(), horizon, id);
   return controlled;
 }

@@ -29,16 +29,20 @@ struct Controlled {
   std::unique_ptr<PolicyState> state;
   Episode episode;
   std::vector<float> hidden;          // h_{t-1} [d]: set by whoever ran the dense prefix
-  std::vector<float> earlier_hidden;  // h_{t-2}, kept when the policy needs drift
-  float entropy = -1;  // of the previous step's logits, nats, when the policy needs it
+  std::vector<float> earlier_hidden;  // h_{t-2}, kept when the policy needs drift; empty at the
+                                      // first decoded token, whose drift is its embedding's
+  float entropy = -1;           // of the previous step's logits, nats, when the policy needs it
+  int32_t previous_token = -1;  // x_{t-1}; -1: there is none, or nobody said
 };
 
 // A sequence at the beginning of its first episode: `hidden` is h and `entropy` that of the
-// distribution after the tokens that are in it. Sinks and window are the sequence's own. Throws
-// Error for a budget or horizon that makes no sense, and what the policy throws.
+// distribution after the tokens that are in it, `previous_token` the last of these. Sinks and
+// window are the sequence's own. Throws Error for a budget or horizon that makes no sense, and what
+// the policy throws.
 Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
                             const Budget& budget, int horizon, const EpisodeId& id,
-                            std::vector<float> hidden, float entropy = -1);
+                            std::vector<float> hidden, float entropy = -1,
+                            int32_t previous_token = -1);
 
 // Begins another episode where one is finished.
 void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id);

@@ -60,6 +60,7 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
 void Generation::start(std::stop_token stop) {
   const Stopwatch stopwatch;
   run_dense(std::span(tokens_).first(tokens_.size() - 1), stop);
+  if (tokens_.size() > 1) controlled_.previous_token = tokens_[tokens_.size() - 2];
   result_.prefill_seconds = stopwatch.seconds();
 }
 
@@ -68,8 +69,9 @@ void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop
   const Policy::Needs needs = controlled_.policy->needs();
   const size_t last = tokens.size() - 1;
   ExtendItem item{controlled_.sequence.get(), tokens, {}};
-  // Entropy and drift of the next step are those of a dense prefix as well.
-  if (needs.drift && last > 0) {
+  // Entropy and drift of the next step are those of a dense prefix as well; drift after the prompt
+  // is its embedding's.
+  if (needs.drift && last > 0 && !result_.tokens.empty()) {
     controlled_.earlier_hidden.resize(controlled_.hidden.size());
     item.wanted.push_back({last - 1, {.hidden = controlled_.earlier_hidden.data()}});
   }

@@ -1,6 +1,7 @@
 // The policies that need no model of their own, and the learned one.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <vector>
@@ -15,6 +16,28 @@ namespace sol {
 // multipliers; a single sequence uses error diffusion over t (docs/arithmetic.md, "Fixed
 // baseline").
 std::unique_ptr<Policy> make_fixed_policy(ActionSpace space);
+
+// The authors' fixed baseline: a round robin over the sequences of each batch, for comparison with
+// the paper. Sequence i of an evaluation is the i-th over `batch_sizes`, whose prefixes are of one
+// length; begin() throws Error for one beyond them, and for generation. Throws Error for an empty
+// batch.
+std::unique_ptr<Policy> make_reference_fixed_policy(ActionSpace space,
+                                                    std::vector<int64_t> batch_sizes);
+
+// How strongly a hand-made policy follows its signal, per axis; the reference's default.
+inline constexpr std::array<float, 3> default_gamma{0.35f, 0.35f, 0.35f};
+
+// EMC, entropy-matched: more compute after a step whose logits had a high entropy, steered towards
+// the budget at every step (paper, appendix, "Designing static strategies"). Throws Error for a
+// vocabulary of less than two tokens.
+std::unique_ptr<Policy> make_entropy_policy(ActionSpace space, int vocab_size,
+                                            const std::array<float, 3>& gamma = default_gamma);
+
+// DAC, drift-aware: more compute after a step that turned the hidden state far; for the first
+// decoded token, the embedding. `reference`: as the authors' code, whose drift never exceeds 1/2.
+std::unique_ptr<Policy> make_drift_policy(ActionSpace space,
+                                          const std::array<float, 3>& gamma = default_gamma,
+                                          bool reference = false);
 
 // One action, always ("--fixed k050-s070-q8"); its space has just that action and the dense one.
 std::unique_ptr<Policy> make_constant_policy(const Action& action);

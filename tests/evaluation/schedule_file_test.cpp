@@ -113,14 +113,23 @@ TEST_F(ScheduleFile, NamesWhatIsMalformed) {
 }
 
 TEST(NamedPolicy, KnowsItsNames) {
-  const ActionSpace space({0.02f, 1.0f}, {0.3f, 1.0f}, {3, 16});
-  EXPECT_EQ(make_named_policy("fixed", space, nullptr, 0)->name(), "fixed");
-  EXPECT_EQ(make_named_policy("random-matched", space, nullptr, 0)->name(), "random-matched");
-  EXPECT_EQ(make_named_policy("random-uniform", space, nullptr, 0)->name(), "random-uniform");
-  EXPECT_EQ(make_named_policy("k050-s070-q8", space, nullptr, 0)->name(), "k050-s070-q8");
-  EXPECT_TRUE(make_named_policy("dense", space, nullptr, 0)->space().action(0).dense());
+  PolicyParts parts;
+  parts.space = ActionSpace({0.02f, 1.0f}, {0.3f, 1.0f}, {3, 16});
+  parts.vocab_size = 300;
+  parts.sequences = 9;
+  for (const std::string& name : policy_names())
+    if (mixes_levels(name)) {
+      EXPECT_EQ(make_named_policy(name, parts)->name(), name);
+    }
+  EXPECT_EQ(make_named_policy("fixed", parts)->name(), "fixed");
+  EXPECT_EQ(make_named_policy("random-matched", parts)->name(), "random-matched");
+  EXPECT_EQ(make_named_policy("random-uniform", parts)->name(), "random-uniform");
+  EXPECT_EQ(make_named_policy("k050-s070-q8", parts)->name(), "k050-s070-q8");
+  EXPECT_TRUE(make_named_policy("dense", parts)->space().action(0).dense());
   for (const char* bad : {"", "learnt", "keep", "k050", "learned"})
-    EXPECT_THROW(make_named_policy(bad, space, nullptr, 0), Error) << bad;
+    EXPECT_THROW(make_named_policy(bad, parts), Error) << bad;
+  EXPECT_THROW(make_named_policy("emc", PolicyParts{}), Error);
+  EXPECT_THROW(make_named_policy("fixed-reference", PolicyParts{}), Error);
 }
 
 }  // namespace
