@@ -14,6 +14,7 @@ void add_train_command(CLI::App& app);
 void add_probe_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
+void add_reproduce_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 
 }  // namespace sol::app

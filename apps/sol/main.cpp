@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
     add_sweep_command(app);
     add_eval_command(app);
     add_probe_command(app);
+    add_reproduce_command(app);
     add_bench_command(app);
     add_inspect_command(app);
     add_convert_command(app);

@@ -21,6 +21,7 @@ enum class RandomStream : uint32_t {
   data_order = 7,
   bootstrap = 8,
   test = 9,
+  window = 10,
 };
 
 struct RandomKey {

@@ -222,6 +222,22 @@ std::optional<YamlMap> YamlMap::optional_map(const std::string& key) {
   return map(key);
 }
 
+std::vector<std::string> YamlMap::keys() {
+  std::vector<std::string> names;
+  for (const auto& entry : node_) {
+    names.push_back(entry.first.Scalar());
+    known_.insert(names.back());
+  }
+  return names;
+}
+
+std::string YamlMap::yaml_text(const std::string& key) {
+  if (!has(key)) fail("{}: {} is missing", place(key), full_name(key));
+  YAML::Emitter out;
+  out << YAML::Flow << find(node_, key).value;
+  return out.c_str();
+}
+
 void YamlMap::reject_unknown() const {
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();

@@ -32,6 +32,10 @@ class YamlMap {
   T get_or(const std::string& key, T fallback);
   YamlMap map(const std::string& key);  // a nested mapping; must exist
   std::optional<YamlMap> optional_map(const std::string& key);
+  // The keys in the file's order, for a mapping whose keys are names of the user's own; each is
+  // then known. `yaml_text` is a value as YAML again, on one line.
+  std::vector<std::string> keys();
+  std::string yaml_text(const std::string& key);
   void reject_unknown() const;  // throws Error for a key that nobody asked for, listing known ones
 
   // Where a key of this map, or of sections in it ("rollout.batch"), comes from, for messages:

@@ -11,7 +11,6 @@ namespace sol {
 
 namespace {
 
-constexpr int automatic_points = 200;
 constexpr size_t largest_axis = 1000;
 constexpr size_t largest_grid = 100000;
 
@@ -98,7 +97,7 @@ std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpa
     int axes = 0;
     for (const Axis axis : all_axes) axes += space.on(axis) ? 1 : 0;
     const int cells =
-        axes == 0 ? 1 : static_cast<int>(std::ceil(std::pow(automatic_points, 1.0 / axes) - 1e-9));
+        axes == 0 ? 1 : static_cast<int>(std::ceil(std::pow(request.at_least, 1.0 / axes) - 1e-9));
     kappas = centres(ranges.kappa, cells, 1);
     rhos = centres(ranges.rho, cells, 1);
     bits = centres(ranges.eta, cells, 16);

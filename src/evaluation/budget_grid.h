@@ -20,15 +20,16 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis);
 
 struct GridRequest {
   enum class Kind { automatic, paper } kind = Kind::automatic;
+  int at_least = 200;  // budgets of the automatic grid
   // Where given, these replace the kind's values on their axis.
   std::optional<AxisValues> kappa = {}, rho = {}, bits = {};
 };
 
 // Every combination of the axes' values, κ slowest; an axis that is off has its only level. The
 // paper's grid is κ 0.15..0.95 by 0.1, ρ 0.4..1.0 by 0.1, 5..13 bits (9 x 7 x 9 = 567). The
-// automatic one divides the trained ranges into equal cells, at least 200, and takes their centres:
-// its mean is that of a budget drawn uniformly from the ranges, and no point lies in a corner where
-// every policy must do the same. Throws Error for values outside [0, 1] (bits: 0..16).
+// automatic one divides the trained ranges into equal cells, at least so many, and takes their
+// centres: its mean is that of a budget drawn uniformly from the ranges, and no point lies in a
+// corner where every policy must do the same. Throws Error for values outside [0, 1] (bits: 0..16).
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
                                      const BudgetRanges& ranges);
 

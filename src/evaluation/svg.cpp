@@ -89,6 +89,11 @@ bool usable(const PlotPoint& point, const Plot& plot) {
   return usable(point.x, plot.x.logarithmic) && usable(point.y, plot.y.logarithmic);
 }
 
+bool usable(const PlotArea& area, const Plot& plot) {
+  return area.outline.size() > 2 &&
+         std::ranges::all_of(area.outline, [&](const PlotPoint& p) { return usable(p, plot); });
+}
+
 // The data's range with a little room, or what the axis says.
 Scale make_scale(const PlotAxis& axis, double low, double high, double from, double to) {
   if (!(low <= high)) {  // no data at all
@@ -162,31 +167,47 @@ std::string draw_series(const PlotSeries& series, const Plot& plot, const Scale&
   return out + "</g>\n";
 }
 
+std::string draw_area(const PlotArea& area, const Plot& plot, const Scale& x, const Scale& y) {
+  if (!usable(area, plot)) return {};
+  std::string path;
+  for (const PlotPoint& point : area.outline)
+    path += fmt::format("{}{:.2f} {:.2f}", path.empty() ? 'M' : 'L', x(point.x), y(point.y));
+  path = fmt::format("<path d=\"{}Z\" fill=\"{}\" fill-opacity=\"{:.3g}\"", path,
+                     escape_xml(area.colour), area.opacity);
+  if (area.note.empty()) return path + "/>\n";
+  return path + fmt::format("><title>{}</title></path>\n", escape_xml(area.note));
+}
+
 constexpr const char* grid_colour = "#e3e6ea";
 constexpr const char* axis_colour = "#5b6570";
 constexpr const char* level_colour = "#5b6570";
+
+std::vector<PlotTick> axis_ticks(const PlotAxis& axis, const Scale& scale, int count) {
+  if (!axis.ticks.empty()) return axis.ticks;
+  std::vector<PlotTick> ticks;
+  for (const double at : scale.logarithmic ? logarithmic_ticks(scale.low, scale.high)
+                                           : linear_ticks(scale.low, scale.high, count))
+    ticks.push_back({at, fmt::format("{:.6g}", at)});
+  return ticks;
+}
 
 std::string draw_axes(const Plot& plot, const Scale& x, const Scale& y) {
   std::string out;
   const int x_count = std::max(2, static_cast<int>((x.to - x.from) / 60));
   const int y_count = std::max(2, static_cast<int>((y.from - y.to) / 50));
-  const auto x_ticks =
-      x.logarithmic ? logarithmic_ticks(x.low, x.high) : linear_ticks(x.low, x.high, x_count);
-  const auto y_ticks =
-      y.logarithmic ? logarithmic_ticks(y.low, y.high) : linear_ticks(y.low, y.high, y_count);
-  for (const double tick : x_ticks) {
+  for (const auto& [tick, label] : axis_ticks(plot.x, x, x_count)) {
     const double at = x(tick);
     out += fmt::format(
         "<path d=\"M{0:.2f} {1:.2f}V{2:.2f}\" stroke=\"{3}\"/>"
-        "<text x=\"{0:.2f}\" y=\"{4:.2f}\" text-anchor=\"middle\">{5:.6g}</text>\n",
-        at, y.from, y.to, grid_colour, y.from + 17, tick);
+        "<text x=\"{0:.2f}\" y=\"{4:.2f}\" text-anchor=\"middle\">{5}</text>\n",
+        at, y.from, y.to, grid_colour, y.from + 17, escape_xml(label));
   }
-  for (const double tick : y_ticks) {
+  for (const auto& [tick, label] : axis_ticks(plot.y, y, y_count)) {
     const double at = y(tick);
     out += fmt::format(
         "<path d=\"M{0:.2f} {1:.2f}H{2:.2f}\" stroke=\"{3}\"/>"
-        "<text x=\"{4:.2f}\" y=\"{5:.2f}\" text-anchor=\"end\">{6:.6g}</text>\n",
-        x.from, at, x.to, grid_colour, x.from - 7, at + 4, tick);
+        "<text x=\"{4:.2f}\" y=\"{5:.2f}\" text-anchor=\"end\">{6}</text>\n",
+        x.from, at, x.to, grid_colour, x.from - 7, at + 4, escape_xml(label));
   }
   out +=
       fmt::format("<path d=\"M{0:.2f} {1:.2f}V{2:.2f}H{3:.2f}\" fill=\"none\" stroke=\"{4}\"/>\n",
@@ -238,6 +259,14 @@ double draw_legend(const Plot& plot, double left, double top, double right, std:
              fmt::format(" fill=\"{}\" fill-opacity=\"{}\"/>\n", colour,
                          std::max(series.opacity, 0.6));
   }
+  for (const PlotArea& area : plot.areas) {
+    if (area.label.empty()) continue;
+    const double at = place(area.label);
+    out += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"24\" height=\"10\" fill=\"{}\" "
+        "fill-opacity=\"{:.3g}\"/>\n",
+        at, y - 5, escape_xml(area.colour), std::max(area.opacity, 0.3));
+  }
   for (const PlotLevel& level : plot.levels) {
     const double at = place(level.label);
     out += fmt::format("<path d=\"M{:.2f} {:.2f}h24\" stroke=\"{}\" stroke-dasharray=\"2 3\"/>\n",
@@ -251,14 +280,18 @@ double draw_legend(const Plot& plot, double left, double top, double right, std:
 std::string render_svg(const Plot& plot) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double x_low = infinity, x_high = -infinity, y_low = infinity, y_high = -infinity;
+  const auto cover = [&](const PlotPoint& point) {
+    if (!usable(point, plot)) return;
+    x_low = std::min(x_low, point.x);
+    x_high = std::max(x_high, point.x);
+    y_low = std::min(y_low, point.y);
+    y_high = std::max(y_high, point.y);
+  };
   for (const PlotSeries& series : plot.series)
-    for (const PlotPoint& point : series.points) {
-      if (!usable(point, plot)) continue;
-      x_low = std::min(x_low, point.x);
-      x_high = std::max(x_high, point.x);
-      y_low = std::min(y_low, point.y);
-      y_high = std::max(y_high, point.y);
-    }
+    for (const PlotPoint& point : series.points) cover(point);
+  for (const PlotArea& area : plot.areas)
+    if (usable(area, plot))
+      for (const PlotPoint& point : area.outline) cover(point);
   const bool empty = x_low > x_high;
   if (!empty)
     for (const PlotLevel& level : plot.levels)
@@ -286,6 +319,7 @@ std::string render_svg(const Plot& plot) {
       "<svg x=\"{0:.2f}\" y=\"{1:.2f}\" width=\"{2:.2f}\" height=\"{3:.2f}\" viewBox=\"{0:.2f} "
       "{1:.2f} {2:.2f} {3:.2f}\">\n",
       left, top, right - left, bottom - top);
+  for (const PlotArea& area : plot.areas) out += draw_area(area, plot, x, y);
   if (plot.identity) {
     const double low = std::max(x.low, y.low), high = std::min(x.high, y.high);
     if (high > low)

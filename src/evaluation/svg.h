@@ -30,10 +30,26 @@ struct PlotSeries {
   std::vector<PlotPoint> points = {};  // those that are not finite are left out
 };
 
+// A filled polygon in the data's coordinates: a distribution's outline, a band around a line.
+struct PlotArea {
+  std::string label;   // in the legend; empty: not there
+  std::string colour;  // CSS
+  double opacity = 0.3;
+  std::string note = {};                // shown when pointed at; may be empty
+  std::vector<PlotPoint> outline = {};  // one that holds a point that is not finite is left out
+};
+
+// A place on an axis that has a name instead of a number.
+struct PlotTick {
+  double at = 0;
+  std::string label;
+};
+
 struct PlotAxis {
   std::string label;  // with its unit
   bool logarithmic = false;
   std::optional<double> low = {}, high = {};  // else from the data
+  std::vector<PlotTick> ticks = {};           // instead of numbers, where given
 };
 
 // A horizontal line across the plot, labelled in the legend.
@@ -46,6 +62,7 @@ struct Plot {
   std::string title = {};
   PlotAxis x, y;
   std::vector<PlotSeries> series = {};  // the first lies on top and leads the legend
+  std::vector<PlotArea> areas = {};     // below all series
   std::vector<PlotLevel> levels = {};
   bool identity = false;  // draws y = x
   int width = 760, height = 460;

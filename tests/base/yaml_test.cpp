@@ -43,6 +43,21 @@ TEST(Yaml, ErrorsNameFileLineAndKey) {
   EXPECT_THAT([&] { sub.get<int>("deep"); }, throws({"line 5", "sub.deep", "1.5"}));
 }
 
+TEST(Yaml, KeysOfTheUsersOwnAndValuesAsText) {
+  YamlMap map = parse("own:\n  b.c: [s60, 'q5']\n  a: 0.5\n  m: {x: 1}\n");
+  YamlMap own = map.map("own");
+  EXPECT_EQ(own.keys(), (std::vector<std::string>{"b.c", "a", "m"}));
+  own.reject_unknown();
+  // What is written is what a later override reads.
+  YamlMap other = parse("s: 1\n");
+  other.override_value("list", own.yaml_text("b.c"));
+  other.override_value("s", own.yaml_text("a"));
+  EXPECT_EQ(other.get<std::vector<std::string>>("list"), (std::vector<std::string>{"s60", "q5"}));
+  EXPECT_EQ(other.get<double>("s"), 0.5);
+  EXPECT_EQ(own.yaml_text("m"), "{x: 1}");
+  EXPECT_THAT([&] { own.yaml_text("none"); }, throws({"own.none is missing"}));
+}
+
 TEST(Yaml, NumbersMustFitAndBeFinite) {
   YamlMap map = parse("big: 9000000000\ninf: .inf\nnan: nan\nquoted: '5'\nhex: 0x10\n");
   EXPECT_THAT([&] { map.get<int>("big"); }, throws({"big"}));

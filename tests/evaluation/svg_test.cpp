@@ -55,6 +55,35 @@ TEST(Svg, IsWellFormedAndComplete) {
   EXPECT_THAT(render_svg(example()), HasSubstr("a &lt;note&gt;"));
 }
 
+TEST(Svg, AreasLieBelowSeriesAndAreInTheLegend) {
+  Plot plot = example();
+  PlotArea area{.label = "a <band>", .colour = "green", .opacity = 0.25, .note = "n & m"};
+  area.outline = {{0.1, 10}, {0.9, 12}, {0.5, 14}};
+  plot.areas = {area};
+  const std::string svg = render_svg(plot);
+  EXPECT_EQ(check_xml(svg), "");
+  EXPECT_THAT(svg, HasSubstr("a &lt;band&gt;"));
+  EXPECT_THAT(svg, HasSubstr("n &amp; m"));
+  const size_t polygon = svg.find("fill=\"green\" fill-opacity=\"0.25\">");
+  ASSERT_NE(polygon, std::string::npos);
+  EXPECT_LT(polygon, svg.rfind("stroke=\"#0072B2\""));
+  // The range covers it: 14 lies above everything else.
+  EXPECT_THAT(svg, HasSubstr(">14</text>"));
+
+  plot.areas[0].outline[1].y = std::nan("");
+  EXPECT_EQ(render_svg(plot).find("fill=\"green\" fill-opacity=\"0.25\">"), std::string::npos);
+}
+
+TEST(Svg, NamedTicksReplaceNumbers) {
+  Plot plot = example();
+  plot.x.ticks = {{0.2, "first <one>"}, {0.8, "second"}};
+  const std::string svg = render_svg(plot);
+  EXPECT_EQ(check_xml(svg), "");
+  EXPECT_THAT(svg, HasSubstr(">first &lt;one&gt;</text>"));
+  EXPECT_THAT(svg, HasSubstr(">second</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr(">0.4</text>")));
+}
+
 TEST(Svg, LeavesOutWhatIsNotFinite) {
   Plot plot{.x = {.label = "x"}, .y = {.label = "y", .logarithmic = true}};
   PlotSeries series{.label = "", .colour = "blue"};

@@ -1,0 +1,27 @@
+// A sweep's figures as SVG.
+#pragma once
+
+#include <string>
+
+#include "evaluation/sweep_summary.h"
+
+namespace sol {
+
+// What a frontier plot has on its x axis.
+using Cost = double (*)(const Outcome&);
+double net_keep(const Outcome& outcome);
+double milliseconds(const Outcome& outcome);  // per token
+
+// "fixed at realised averages".
+std::string name_at(const Sweep& sweep, size_t baseline, Matching matching);
+
+// Perplexity against cost: a faint mark for each budget, a line through the Pareto points; the
+// policy, and every baseline at the policy's realised averages (else at the requested budgets).
+std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost cost,
+                          const std::string& title, const std::string& x_label, int width = 940,
+                          int height = 540);
+
+// Requested against realised averages of one axis.
+std::string adherence_plot(const Sweep& sweep, Axis axis);
+
+}  // namespace sol

@@ -1,0 +1,16 @@
+// A sweep's statistics as HTML.
+#pragma once
+
+#include <string>
+
+#include "evaluation/sweep_summary.h"
+
+namespace sol {
+
+// One sentence on the first baseline; empty without one.
+std::string verdict(const Sweep& sweep, const SweepSummary& summary);
+// Empty where no baseline was asked for so.
+std::string paired_table(const Sweep& sweep, const SweepSummary& summary, Matching matching);
+std::string adherence_table(const Sweep& sweep, const SweepSummary& summary);
+
+}  // namespace sol

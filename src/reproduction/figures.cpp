@@ -1,0 +1,90 @@
+#include "reproduction/figures.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cmath>
+
+#include "evaluation/report_page.h"
+#include "evaluation/svg.h"
+
+namespace sol {
+namespace {
+
+std::string csv_field(const Json& value) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) return value.dump();
+  const std::string text = value.get<std::string>();
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Figure number(double value, int digits) {
+  if (!std::isfinite(value)) return {"n/a", nullptr};
+  return {fmt::format("{}{:.{}f}", value < 0 ? "\u2212" : "", std::abs(value), digits), value};
+}
+
+Figure count(int64_t value) {
+  return {std::to_string(value), value};
+}
+
+Figure share_of(double share) {
+  if (!std::isfinite(share)) return {"n/a", nullptr};
+  return {percent(share), share};
+}
+
+FigureTable::FigureTable(std::string name, std::string caption, std::vector<Column> columns)
+    : name_(std::move(name)), caption_(std::move(caption)), columns_(std::move(columns)) {}
+
+void FigureTable::add(std::vector<Figure> row) {
+  assert(row.size() == columns_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string FigureTable::html() const {
+  if (rows_.empty()) return {};
+  std::string html =
+      fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n<tr>", escape_xml(caption_));
+  for (const Column& column : columns_)
+    html += fmt::format("<th>{}</th>", escape_xml(column.heading));
+  html += "</tr>\n";
+  for (const auto& row : rows_) {
+    html += "<tr>";
+    for (const Figure& figure : row) html += fmt::format("<td>{}</td>", escape_xml(figure.text));
+    html += "</tr>\n";
+  }
+  return html + "</table></div>\n";
+}
+
+std::string FigureTable::csv() const {
+  std::string text;
+  for (size_t i = 0; i < columns_.size(); ++i)
+    text += (i == 0 ? "" : ",") + csv_field(columns_[i].key);
+  text += "\n";
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(row[i].value);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string FigureTable::jsonl() const {
+  std::string text;
+  for (const auto& row : rows_) {
+    Json line = {{"table", name_}};
+    for (size_t i = 0; i < row.size(); ++i) line[columns_[i].key] = row[i].value;
+    text += to_text(line) + "\n";
+  }
+  return text;
+}
+
+void Section::show(FigureTable table) {
+  html += table.html();
+  if (!table.empty()) tables.push_back(std::move(table));
+}
+
+}  // namespace sol

@@ -1,0 +1,19 @@
+// A study's report: one self-contained page, with tables as CSV and JSON lines beside it.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "reproduction/results.h"
+#include "reproduction/study.h"
+
+namespace sol {
+
+// Writes DIR/report.html, DIR/csv/*.csv and DIR/figures.jsonl from the jobs that have finished;
+// each section says what is missing. `beside`: directories of the same study on other models.
+// Throws Error for a damaged job file, a directory that holds no study, or a file that cannot be
+// written.
+void write_study_report(const Study& study, const StudyResults& results,
+                        const std::vector<std::filesystem::path>& beside);
+
+}  // namespace sol

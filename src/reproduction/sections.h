@@ -1,0 +1,59 @@
+// The report's sections, in the and the paper's order. Each says what has not been run.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluation/random_search.h"
+#include "evaluation/sweep_summary.h"
+#include "reproduction/figures.h"
+#include "reproduction/results.h"
+#include "reproduction/study.h"
+
+namespace sol {
+
+struct SweepView {
+  Sweep sweep;
+  SweepSummary summary;
+};
+
+// What sections read. Sweeps are read and summarised once.
+class ReportInput {
+ public:
+  ReportInput(const Study& study, const StudyResults& results) : study_(study), results_(results) {}
+
+  const Study& study() const { return study_; }
+  const StudyResults& results() const { return results_; }
+  // Null where the job has not finished; noted then, for missing().
+  const SweepView* sweep(const std::string& job);
+  std::optional<std::vector<SearchPoint>> search(const std::string& job);
+  std::optional<Json> find(const std::string& job);
+
+  // A sentence naming the jobs that were asked for in vain since the last call; empty if none.
+  std::string missing();
+
+ private:
+  const Study& study_;
+  const StudyResults& results_;
+  std::map<std::string, std::unique_ptr<SweepView>> sweeps_;
+  std::vector<std::string> missing_;
+};
+
+Section spaces_section(ReportInput& input);      // 1: frontiers of 2L, 3L, FL
+Section statistics_section(ReportInput& input);  // 2: paired comparisons
+Section adherence_section(ReportInput& input);   // 3: requested against realised
+Section heuristics_section(ReportInput& input);  // 4: EMC and DAC
+Section landscape_section(ReportInput& input);   // 5: random schedules, densities
+Section search_section(ReportInput& input);      // 6: policy against many random schedules
+Section single_section(ReportInput& input);      // 7: one axis, two levels
+Section horizons_section(ReportInput& input);    // 8: T = 4, 16, 64
+Section pollution_section(ReportInput& input);   // 9: KV pollution
+// 10: static methods; `beside`: results of other models.
+Section scaling_section(ReportInput& input, const std::vector<std::filesystem::path>& beside);
+Section training_section(ReportInput& input);  // 11: cost and curves
+Section ours_section(ReportInput& input);      // 12: time, behaviour, transfer
+
+}  // namespace sol

@@ -1,0 +1,302 @@
+// Sections 1 to 4 and 8: what the sweeps over budgets show.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "evaluation/report_page.h"
+#include "evaluation/svg.h"
+#include "evaluation/sweep_plots.h"
+#include "evaluation/sweep_tables.h"
+#include "reproduction/jobs.h"
+#include "reproduction/sections.h"
+
+namespace sol {
+namespace {
+
+constexpr const char* net_label = "net keep-rate (mean of the realised averages)";
+
+// The first baseline alone, for plots of policy and fixed.
+SweepView with_fixed_only(const SweepView& view) {
+  SweepView one = view;
+  const auto keep_first = [](auto& list) {
+    if (list.size() > 1) list.erase(list.begin() + 1, list.end());
+  };
+  keep_first(one.sweep.baselines);
+  for (SweepPoint& point : one.sweep.points) {
+    keep_first(point.realised);
+    keep_first(point.requested_budget);
+  }
+  keep_first(one.summary.realised_frontiers);
+  keep_first(one.summary.requested_frontiers);
+  return one;
+}
+
+std::string heading(const StudyFamily& family) {
+  return fmt::format("<h3>{}</h3>\n", escape_xml(family.title));
+}
+
+std::string frontier_row(ReportInput& input, const StudyFamily& family,
+                         const std::vector<std::string>& controllers, bool fixed_only) {
+  std::string html;
+  for (const std::string& name : controllers) {
+    if (!family.find(name)) continue;
+    const SweepView* view = input.sweep(sweep_job(family.name, name));
+    if (!view) continue;
+    const SweepView shown = fixed_only ? with_fixed_only(*view) : *view;
+    html += frontier_plot(shown.sweep, shown.summary, net_keep,
+                          fmt::format("{}: {} actions, T = {}", name, view->sweep.space.size(),
+                                      view->sweep.protocol.horizon),
+                          net_label, 480, 400);
+  }
+  return html.empty() ? html : heading(family) + "<div class=\"row\">\n" + html + "</div>\n";
+}
+
+// The paper's own figures, to stand beside ours: gain over fixed at requested budgets, and win
+// rate.
+struct PaperRow {
+  const char* controller;
+  double gain, wins;
+};
+constexpr PaperRow paper_rows[] = {{"t4", 0.127 / 9.66, 0.587},
+                                   {"t16", 0.160 / 11.42, 0.704},
+                                   {"t64", 0.212 / 9.34, 0.847},
+                                   {"2l", 0.383 / 11.89, 0.953},
+                                   {"3l", 0.309 / 10.94, 0.844}};
+
+const PaperRow* paper_row(const std::string& controller) {
+  for (const PaperRow& row : paper_rows)
+    if (controller == row.controller) return &row;
+  return nullptr;
+}
+
+std::vector<FigureTable::Column> comparison_columns() {
+  return {{"family", "Levels"},
+          {"controller", "Controller"},
+          {"baseline", "Baseline"},
+          {"baseline_at", "at averages"},
+          {"budgets", "Budgets"},
+          {"policy_perplexity", "Policy"},
+          {"baseline_perplexity", "Baseline"},
+          {"difference", "Difference"},
+          {"relative", "Relative"},
+          {"interval_low", "95 % from"},
+          {"interval_high", "to"},
+          {"p", "p"},
+          {"win_rate", "Wins"},
+          {"paper_relative", "Paper"},
+          {"paper_win_rate", "Paper, wins"}};
+}
+
+Figure signed_figure(double value, int digits = 3) {
+  return {signed_number(value, digits), value};
+}
+Figure signed_percent(double share) {
+  return {signed_number(100 * share, 1) + " %", share};
+}
+
+void add_comparison(FigureTable& table, const StudyFamily& family, const std::string& controller,
+                    const Comparison& row, const PaperRow* paper) {
+  const PairedTest& test = row.test;
+  const Figure none{"", nullptr};
+  table.add({family.name,
+             controller,
+             row.baseline,
+             std::string(to_string(row.matching)),
+             count(test.n),
+             number(test.policy.mean),
+             number(test.baseline.mean),
+             signed_figure(test.difference.mean),
+             signed_percent(test.difference.mean / test.baseline.mean),
+             signed_figure(row.interval.low),
+             signed_figure(row.interval.high),
+             {p_value(test.p), std::isfinite(test.p) ? Json(test.p) : Json(nullptr)},
+             share_of(test.win_rate),
+             paper ? signed_percent(-paper->gain) : none,
+             paper ? share_of(paper->wins) : none});
+}
+
+std::vector<std::string> all_swept(const Study& study) {
+  std::vector<std::string> names = study.experiments.spaces.controllers;
+  for (const std::string& name : study.experiments.horizons.controllers) names.push_back(name);
+  return names;
+}
+
+void show_seeds(ReportInput& input, Section& section) {
+  const auto& seeds = input.study().experiments.seeds;
+  FigureTable table("seeds", "The same controller trained with other seeds, against fixed",
+                    {{"family", "Levels"},
+                     {"controller", "Controller"},
+                     {"policy_perplexity", "Policy"},
+                     {"baseline_perplexity", "Fixed"},
+                     {"difference", "Difference"},
+                     {"relative", "Relative"},
+                     {"interval_low", "95 % from"},
+                     {"interval_high", "to"},
+                     {"win_rate", "Wins"}});
+  for (const StudyFamily& family : input.study().families) {
+    if (!family.find(seeds.controller) || seeds.seeds.empty()) continue;
+    std::vector<std::string> names{seeds.controller};
+    for (const uint64_t seed : seeds.seeds) names.push_back(reseeded(seeds.controller, seed));
+    for (const std::string& name : names) {
+      const SweepView* view = input.sweep(sweep_job(family.name, name));
+      if (!view) continue;
+      const Comparison* row = view->summary.find("fixed", Matching::realised, Scope::inside);
+      if (!row) continue;
+      const PairedTest& test = row->test;
+      table.add({family.name, name, number(test.policy.mean), number(test.baseline.mean),
+                 signed_figure(test.difference.mean),
+                 signed_percent(test.difference.mean / test.baseline.mean),
+                 signed_figure(row->interval.low), signed_figure(row->interval.high),
+                 share_of(test.win_rate)});
+    }
+  }
+  section.show(std::move(table));
+}
+
+}  // namespace
+
+Section spaces_section(ReportInput& input) {
+  Section section{"spaces", "Action spaces", {}, {}};
+  const auto& spaces = input.study().experiments.spaces;
+  for (const StudyFamily& family : input.study().families)
+    section.html += frontier_row(input, family, spaces.controllers, true);
+  section.html += input.missing();
+  section.html +=
+      "<p class=\"note\">A faint mark is one requested budget; lines join the points that no other "
+      "of the same policy beats on both counts. Fixed is asked for the averages that the policy "
+      "realised.</p>\n";
+  return section;
+}
+
+Section statistics_section(ReportInput& input) {
+  Section section{"statistics", "Paired comparisons", {}, {}};
+  for (const Matching matching : {Matching::realised, Matching::requested}) {
+    const bool realised = matching == Matching::realised;
+    FigureTable table(
+        realised ? "paired-realised" : "paired-requested",
+        realised ? "Policy against fixed at the policy's realised averages (the verdict)"
+                 : "Policy against fixed at the requested budgets (as in the paper's table)",
+        comparison_columns());
+    for (const StudyFamily& family : input.study().families)
+      for (const std::string& name : all_swept(input.study())) {
+        if (!family.find(name)) continue;
+        const SweepView* view = input.sweep(sweep_job(family.name, name));
+        const Comparison* row =
+            view ? view->summary.find("fixed", matching, Scope::inside) : nullptr;
+        if (row) add_comparison(table, family, name, *row, paper_row(name));
+      }
+    section.show(std::move(table));
+  }
+  show_seeds(input, section);
+  section.html += input.missing();
+  section.html +=
+      "<p class=\"note\">Means over budgets. Difference: policy minus baseline, negative is "
+      "better. The interval of the mean difference is by a bootstrap over blocks of text; p is of "
+      "a one-sided paired t-test over budgets, which share their text, so it claims too much. "
+      "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.</p>\n";
+  return section;
+}
+
+Section adherence_section(ReportInput& input) {
+  Section section{"adherence", "Requested and realised budgets", {}, {}};
+  FigureTable table(
+      "adherence",
+      fmt::format("Requests met within {} of the requested average", Adherence::tolerance),
+      {{"family", "Levels"},
+       {"controller", "Controller"},
+       {"budgets", "Budgets"},
+       {"all_axes", "All axes"},
+       {"kappa", "κ"},
+       {"rho", "ρ"},
+       {"eta", "η"},
+       {"mean_error_kappa", "Mean error κ"},
+       {"mean_error_rho", "ρ"},
+       {"mean_error_eta", "η"}});
+  for (const StudyFamily& family : input.study().families) {
+    std::string plots;
+    for (const std::string& name : all_swept(input.study())) {
+      if (!family.find(name)) continue;
+      const SweepView* view = input.sweep(sweep_job(family.name, name));
+      if (!view) continue;
+      for (const Adherence& row : view->summary.adherence)
+        if (row.scope == Scope::inside)
+          table.add({family.name, name, count(row.points), share_of(row.all_axes_share),
+                     share_of(row.share[0]), share_of(row.share[1]), share_of(row.share[2]),
+                     number(row.mean_error[0], 3), number(row.mean_error[1], 3),
+                     number(row.mean_error[2], 3)});
+      if (name != input.study().experiments.spaces.controllers.front()) continue;
+      for (const Axis axis : all_axes)
+        if (view->sweep.space.on(axis)) plots += adherence_plot(view->sweep, axis);
+    }
+    if (!plots.empty())
+      section.html += heading(family) + "<div class=\"row\">\n" + plots + "</div>\n";
+  }
+  section.show(std::move(table));
+  section.html += input.missing();
+  return section;
+}
+
+Section heuristics_section(ReportInput& input) {
+  Section section{"heuristics", "Hand-made policies: EMC and DAC", {}, {}};
+  const auto& spaces = input.study().experiments.spaces;
+  FigureTable table("heuristics",
+                    "Each hand-made policy and fixed, at the averages that the policy realised",
+                    {{"family", "Levels"},
+                     {"controller", "Controller"},
+                     {"baseline", "Baseline"},
+                     {"policy_perplexity", "Policy"},
+                     {"baseline_perplexity", "Baseline"},
+                     {"fixed_perplexity", "Fixed"},
+                     {"baseline_net_keep", "Net, baseline"},
+                     {"policy_net_keep", "Net, policy"},
+                     {"policy_wins", "Policy wins"},
+                     {"baseline_beats_fixed", "Baseline beats fixed"}});
+  for (const StudyFamily& family : input.study().families) {
+    section.html += frontier_row(input, family, spaces.controllers, false);
+    for (const std::string& name : spaces.controllers) {
+      const SweepView* view =
+          family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+      if (!view) continue;
+      for (size_t b = 1; b < view->sweep.baselines.size(); ++b) {
+        double policy = 0, baseline = 0, fixed = 0, spent = 0, policy_spent = 0;
+        int64_t wins = 0, beats = 0;
+        const auto n = static_cast<double>(view->sweep.points.size());
+        for (const SweepPoint& point : view->sweep.points) {
+          const Outcome &one = point.realised.at(b), &other = point.realised.at(0);
+          policy += point.policy.perplexity / n;
+          baseline += one.perplexity / n;
+          fixed += other.perplexity / n;
+          spent += one.net_keep / n;
+          policy_spent += point.policy.net_keep / n;
+          wins += point.policy.perplexity < one.perplexity ? 1 : 0;
+          beats += one.perplexity < other.perplexity ? 1 : 0;
+        }
+        table.add({family.name, name, view->sweep.baselines[b], number(policy), number(baseline),
+                   number(fixed), number(spent, 3), number(policy_spent, 3),
+                   share_of(static_cast<double>(wins) / n),
+                   share_of(static_cast<double>(beats) / n)});
+      }
+    }
+  }
+  section.show(std::move(table));
+  section.html += input.missing();
+  section.html +=
+      "<p class=\"note\">EMC spends after steps of high entropy, DAC after steps that turned the "
+      "hidden state far; both steer towards the budget at every step and never exceed it, so that "
+      "they spend a little less than they may (net keep-rates in the table).</p>\n";
+  return section;
+}
+
+Section horizons_section(ReportInput& input) {
+  Section section{"horizons", "Length of an episode", {}, {}};
+  for (const StudyFamily& family : input.study().families)
+    section.html +=
+        frontier_row(input, family, input.study().experiments.horizons.controllers, true);
+  section.html += input.missing();
+  section.html +=
+      "<p class=\"note\">Controllers of one action space for episodes of T steps, after each of "
+      "which the cache is refreshed. Perplexities of different T are of different tokens.</p>\n";
+  return section;
+}
+
+}  // namespace sol

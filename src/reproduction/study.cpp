@@ -1,0 +1,363 @@
+#include "reproduction/study.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/fail.h"
+#include "base/yaml.h"
+
+namespace sol {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path beside(const fs::path& config, const std::string& path) {
+  return path.empty() ? fs::path() : (config.parent_path() / path).lexically_normal();
+}
+
+int int_in(YamlMap& map, const std::string& key, int fallback, int low,
+           int high = std::numeric_limits<int>::max()) {
+  const int value = map.get_or(key, fallback);
+  if (value < low || value > high)
+    fail("{}: {} is {}; it must be {}", map.place(key), key, value,
+         high == std::numeric_limits<int>::max() ? fmt::format("at least {}", low)
+                                                 : fmt::format("from {} to {}", low, high));
+  return value;
+}
+
+StudyText read_text(YamlMap map, const fs::path& config, const std::string& label) {
+  StudyText text;
+  text.label = map.get_or("label", label);
+  for (const std::string& file : map.get<std::vector<std::string>>("files"))
+    text.files.push_back(beside(config, file));
+  if (text.files.empty()) fail("{}: files names no file", map.place("files"));
+  const std::string format = map.get_or<std::string>("format", "documents");
+  if (format == "wikitext")
+    text.format = TextOptions::Format::wikitext;
+  else if (format != "documents")
+    fail("{}: format is \"{}\"; it must be documents or wikitext", map.place("format"), format);
+  map.reject_unknown();
+  return text;
+}
+
+Overrides read_overrides(YamlMap& map, const std::string& key) {
+  Overrides overrides;
+  if (auto set = map.optional_map(key))
+    for (const std::string& name : set->keys()) overrides.emplace_back(name, set->yaml_text(name));
+  return overrides;
+}
+
+void check_name(const YamlMap& map, const std::string& name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (name.empty() || name[0] == '.' || !std::ranges::all_of(name, allowed))
+    fail("{}: \"{}\" becomes a file's name: use letters, digits, - _ .", map.place(name), name);
+}
+
+StudyController read_controller(YamlMap map, const std::string& name, const fs::path& config,
+                                const Overrides& common) {
+  StudyController controller;
+  controller.name = name;
+  controller.configuration = beside(config, map.get_or<std::string>("config", ""));
+  controller.ready = beside(config, map.get_or<std::string>("ready", ""));
+  if (controller.configuration.empty() == controller.ready.empty())
+    fail("{}: a controller has either config, to train it by, or ready, where it exists",
+         map.place("config"));
+  controller.overrides = common;
+  const Overrides own = read_overrides(map, "set");
+  controller.overrides.insert(controller.overrides.end(), own.begin(), own.end());
+  if (map.has("updates")) controller.updates = int_in(map, "updates", 1, 1);
+  controller.minutes = map.get_or("minutes", 0.0);
+  if (controller.minutes < 0)
+    fail("{}: minutes is {}; it must be positive", map.place("minutes"), controller.minutes);
+  map.reject_unknown();
+  return controller;
+}
+
+StudyFamily read_family(YamlMap map, const std::string& name, const fs::path& config,
+                        const Overrides& study) {
+  StudyFamily family;
+  family.name = name;
+  family.title = map.get_or("title", name);
+  Overrides common = study;
+  const Overrides own = read_overrides(map, "set");
+  common.insert(common.end(), own.begin(), own.end());
+  YamlMap controllers = map.map("controllers");
+  for (const std::string& key : controllers.keys()) {
+    check_name(controllers, key);
+    family.controllers.push_back(read_controller(controllers.map(key), key, config, common));
+  }
+  if (family.controllers.empty()) fail("{}: no controller", map.place("controllers"));
+  map.reject_unknown();
+  return family;
+}
+
+// Controllers that an experiment names must exist in one family at least.
+void check_known(const Study& study, const YamlMap& map, const std::string& key,
+                 const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (std::ranges::none_of(study.families,
+                             [&](const StudyFamily& family) { return family.find(name); }))
+      fail("{}: no family has a controller \"{}\"", map.place(key), name);
+}
+
+void read_spaces(YamlMap map, Study& study) {
+  auto& spaces = study.experiments.spaces;
+  spaces.controllers = map.get_or("controllers", spaces.controllers);
+  check_known(study, map, "controllers", spaces.controllers);
+  spaces.baselines = map.get_or("baselines", spaces.baselines);
+  if (std::ranges::find(spaces.baselines, "fixed") == spaces.baselines.end())
+    fail("{}: \"fixed\" must be among the baselines: every verdict is against it",
+         map.place("baselines"));
+  map.reject_unknown();
+}
+
+void read_single(YamlMap map, Study& study) {
+  auto& single = study.experiments.single;
+  single.controllers = map.get<std::vector<std::string>>("controllers");
+  check_known(study, map, "controllers", single.controllers);
+  single.schedules = int_in(map, "schedules", single.schedules, 1, 100000);
+  single.points = int_in(map, "points", single.points, 1, 1000);
+  map.reject_unknown();
+}
+
+void read_pollution(YamlMap map, Study& study) {
+  PollutionOptions& pollution = study.experiments.pollution;
+  pollution.windows = int_in(map, "windows", pollution.windows, 1, 1 << 20);
+  pollution.prefix = int_in(map, "prefix", pollution.prefix, 1, 1 << 20);
+  pollution.corrupted = int_in(map, "corrupted", pollution.corrupted, 1, 1 << 16);
+  pollution.tail = int_in(map, "tail", pollution.tail, 1, 1 << 16);
+  pollution.sequence.page_size = int_in(map, "page_size", pollution.sequence.page_size, 1, 4096);
+  map.reject_unknown();
+}
+
+template <typename Section>
+void read_one_controller(YamlMap& map, Study& study, Section& section) {
+  section.controller = map.get_or("controller", section.controller);
+  check_known(study, map, "controller", {section.controller});
+}
+
+void read_transfer(YamlMap map, Study& study, const fs::path& config) {
+  auto& transfer = study.experiments.transfer;
+  read_one_controller(map, study, transfer);
+  transfer.blocks = int_in(map, "blocks", transfer.blocks, 1, 1 << 20);
+  for (const double context : map.get_or("contexts", std::vector<double>{})) {
+    if (context != static_cast<int>(context) || context < 1)
+      fail("{}: a context of {} tokens", map.place("contexts"), context);
+    transfer.contexts.push_back(static_cast<int>(context));
+  }
+  if (auto texts = map.optional_map("texts"))
+    for (const std::string& name : texts->keys()) {
+      check_name(*texts, name);
+      transfer.texts.push_back(read_text(texts->map(name), config, name));
+    }
+  map.reject_unknown();
+}
+
+void read_seeds(YamlMap map, Study& study) {
+  auto& seeds = study.experiments.seeds;
+  read_one_controller(map, study, seeds);
+  for (const double seed : map.get<std::vector<double>>("seeds")) {
+    if (seed < 0 || seed != static_cast<double>(static_cast<int64_t>(seed)))
+      fail("{}: {} is no seed", map.place("seeds"), seed);
+    seeds.seeds.push_back(static_cast<uint64_t>(seed));
+  }
+  map.reject_unknown();
+}
+
+void read_experiments(YamlMap map, Study& study, const fs::path& config) {
+  StudyExperiments& experiments = study.experiments;
+  if (auto m = map.optional_map("spaces")) read_spaces(*m, study);
+  if (auto m = map.optional_map("landscape")) {
+    experiments.landscape.schedules =
+        int_in(*m, "schedules", experiments.landscape.schedules, 1, 100000);
+    experiments.landscape.points = int_in(*m, "points", experiments.landscape.points, 1, 1000);
+    m->reject_unknown();
+  }
+  if (auto m = map.optional_map("search")) {
+    experiments.search.schedules = int_in(*m, "schedules", experiments.search.schedules, 1, 100000);
+    experiments.search.points = int_in(*m, "points", experiments.search.points, 1, 1000);
+    m->reject_unknown();
+  }
+  if (auto m = map.optional_map("single")) read_single(*m, study);
+  if (auto m = map.optional_map("horizons")) {
+    experiments.horizons.controllers = m->get_or("controllers", experiments.horizons.controllers);
+    check_known(study, *m, "controllers", experiments.horizons.controllers);
+    m->reject_unknown();
+  }
+  if (auto m = map.optional_map("pollution")) read_pollution(*m, study);
+  if (auto m = map.optional_map("timed")) {
+    read_one_controller(*m, study, experiments.timed);
+    experiments.timed.blocks = int_in(*m, "blocks", experiments.timed.blocks, 1, 1 << 20);
+    experiments.timed.points = int_in(*m, "points", experiments.timed.points, 1, 1000);
+    m->reject_unknown();
+  }
+  if (auto m = map.optional_map("behaviour")) {
+    read_one_controller(*m, study, experiments.behaviour);
+    experiments.behaviour.points = int_in(*m, "points", experiments.behaviour.points, 1, 1000);
+    m->reject_unknown();
+  }
+  if (auto m = map.optional_map("transfer")) read_transfer(*m, study, config);
+  if (auto m = map.optional_map("seeds")) read_seeds(*m, study);
+  map.reject_unknown();
+}
+
+Json text_json(const StudyText& text) {
+  Json files = Json::array();
+  for (const fs::path& file : text.files) files.push_back(file.filename().string());
+  return {{"label", text.label},
+          {"files", files},
+          {"format", text.format == TextOptions::Format::wikitext ? "wikitext" : "documents"}};
+}
+
+Json controller_json(const StudyController& controller) {
+  Json overrides = Json::array();
+  for (const auto& [key, value] : controller.overrides) overrides.push_back(key + "=" + value);
+  return {{"name", controller.name},
+          {"config", controller.configuration.filename().string()},
+          {"ready", controller.ready.filename().string()},
+          {"set", overrides},
+          {"updates", controller.updates},
+          {"minutes", controller.minutes}};
+}
+
+}  // namespace
+
+const StudyController* StudyFamily::find(const std::string& controller) const {
+  for (const StudyController& one : controllers)
+    if (one.name == controller) return &one;
+  return nullptr;
+}
+
+Study load_study(const fs::path& config) {
+  YamlMap root = YamlMap::read(config);
+  Study study;
+  study.name = root.get<std::string>("name");
+  study.model = beside(config, root.get_or<std::string>("model", ""));
+  const auto seed = root.get_or<int64_t>("seed", static_cast<int64_t>(study.seed));
+  if (seed < 0) fail("{}: seed is {}; it must be 0 or more", root.place("seed"), seed);
+  study.seed = static_cast<uint64_t>(seed);
+
+  if (auto data = root.optional_map("data")) {
+    if (data->has("train")) study.train = read_text(data->map("train"), config, "training");
+    if (data->has("valid")) study.valid = read_text(data->map("valid"), config, "validation");
+    if (data->has("test")) study.test = read_text(data->map("test"), config, "test");
+    data->reject_unknown();
+  }
+  if (auto evaluation = root.optional_map("evaluation")) {
+    study.context = int_in(*evaluation, "context", study.context, 1, 1 << 20);
+    study.blocks = int_in(*evaluation, "blocks", study.blocks, 0, 1 << 30);
+    study.validation_blocks =
+        int_in(*evaluation, "validation_blocks", study.validation_blocks, 1, 1 << 30);
+    study.budgets = int_in(*evaluation, "budgets", study.budgets, 1, 1 << 20);
+    evaluation->reject_unknown();
+  }
+
+  const Overrides common = read_overrides(root, "set");
+  YamlMap families = root.map("families");
+  for (const std::string& name : families.keys()) {
+    check_name(families, name);
+    study.families.push_back(read_family(families.map(name), name, config, common));
+  }
+  if (study.families.empty()) fail("{}: no family of controllers", root.place("families"));
+  if (auto experiments = root.optional_map("experiments"))
+    read_experiments(*experiments, study, config);
+  root.reject_unknown();
+  return study;
+}
+
+void make_quick(Study& study) {
+  const auto at_most = [](int& value, int limit) { value = std::min(value, limit); };
+  study.quick = true;
+  study.blocks = study.blocks == 0 ? 6 : std::min(study.blocks, 6);
+  at_most(study.validation_blocks, 4);
+  at_most(study.budgets, 8);
+  for (StudyFamily& family : study.families)
+    for (StudyController& controller : family.controllers) {
+      if (controller.configuration.empty()) continue;
+      controller.updates = 2;
+      controller.minutes = 0;
+      for (const auto& [key, value] : Overrides{{"rollout.batch", "2"},
+                                                {"rollout.schedules", "4"},
+                                                {"optimisation.target_steps", "128"},
+                                                {"optimisation.grad_accum", "1"}})
+        controller.overrides.emplace_back(key, value);
+    }
+  StudyExperiments& experiments = study.experiments;
+  at_most(experiments.landscape.schedules, 4);
+  at_most(experiments.landscape.points, 3);
+  at_most(experiments.search.schedules, 12);
+  at_most(experiments.search.points, 2);
+  at_most(experiments.single.schedules, 6);
+  at_most(experiments.single.points, 1);
+  at_most(experiments.pollution.windows, 6);
+  at_most(experiments.timed.blocks, 2);
+  at_most(experiments.timed.points, 3);
+  at_most(experiments.behaviour.points, 2);
+  at_most(experiments.transfer.blocks, 4);
+  auto& seeds = experiments.seeds.seeds;
+  if (!seeds.empty()) seeds.erase(seeds.begin() + 1, seeds.end());
+}
+
+Json Study::to_json() const {
+  Json families_json = Json::array();
+  for (const StudyFamily& family : families) {
+    Json controllers = Json::array();
+    for (const StudyController& controller : family.controllers)
+      controllers.push_back(controller_json(controller));
+    families_json.push_back(
+        {{"name", family.name}, {"title", family.title}, {"controllers", controllers}});
+  }
+  Json texts = Json::array();
+  for (const StudyText& text : experiments.transfer.texts) texts.push_back(text_json(text));
+  const PollutionOptions& pollution = experiments.pollution;
+  return {
+      {"name", name},
+      {"quick", quick},
+      {"seed", seed},
+      {"train", text_json(train)},
+      {"valid", text_json(valid)},
+      {"test", text_json(test)},
+      {"context", context},
+      {"blocks", blocks},
+      {"validation_blocks", validation_blocks},
+      {"budgets", budgets},
+      {"families", families_json},
+      {"spaces",
+       {{"controllers", experiments.spaces.controllers},
+        {"baselines", experiments.spaces.baselines}}},
+      {"landscape",
+       {{"schedules", experiments.landscape.schedules}, {"points", experiments.landscape.points}}},
+      {"search",
+       {{"schedules", experiments.search.schedules}, {"points", experiments.search.points}}},
+      {"single",
+       {{"controllers", experiments.single.controllers},
+        {"schedules", experiments.single.schedules},
+        {"points", experiments.single.points}}},
+      {"horizons", {{"controllers", experiments.horizons.controllers}}},
+      {"pollution",
+       {{"windows", pollution.windows},
+        {"prefix", pollution.prefix},
+        {"corrupted", pollution.corrupted},
+        {"tail", pollution.tail},
+        {"page_size", pollution.sequence.page_size}}},
+      {"timed",
+       {{"controller", experiments.timed.controller},
+        {"blocks", experiments.timed.blocks},
+        {"points", experiments.timed.points}}},
+      {"behaviour",
+       {{"controller", experiments.behaviour.controller},
+        {"points", experiments.behaviour.points}}},
+      {"transfer",
+       {{"controller", experiments.transfer.controller},
+        {"texts", texts},
+        {"contexts", experiments.transfer.contexts},
+        {"blocks", experiments.transfer.blocks}}},
+      {"seeds",
+       {{"controller", experiments.seeds.controller}, {"seeds", experiments.seeds.seeds}}}};
+}
+
+}  // namespace sol

@@ -1,0 +1,116 @@
+// A study: which controllers are trained for a model, and how they are looked at; one YAML file
+// (docs/formats.md, "Studies").
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "evaluation/pollution.h"
+#include "text/text_reader.h"
+
+namespace sol {
+
+// Some text that the study reads.
+struct StudyText {
+  std::string label;  // in tables
+  std::vector<std::filesystem::path> files;
+  TextOptions::Format format = TextOptions::Format::documents;
+};
+
+// Overrides of a training configuration, as of `sol train --set`.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+struct StudyController {
+  std::string name;                     // "2l": sections refer to it
+  std::filesystem::path configuration;  // to train it by; empty when it is ready
+  std::filesystem::path ready;          // a controller that exists already
+  Overrides overrides;                  // the study's, then its own
+  int updates = 0;                      // 0: the configuration's
+  double minutes = 0;                   // > 0: training ends then, whatever is left
+};
+
+// Controllers whose levels hurt alike: the paper's levels, or harsher ones for a model that those
+// scarcely hurt.
+struct StudyFamily {
+  std::string name;   // in files
+  std::string title;  // in the report
+  std::vector<StudyController> controllers;
+
+  const StudyController* find(const std::string& controller) const;
+};
+
+// The paper's experiments; each names the controllers of a family it is about. A family that lacks
+// one is left out there.
+struct StudyExperiments {
+  struct Spaces {
+    std::vector<std::string> controllers{"2l", "3l", "fl"};
+    std::vector<std::string> baselines{"fixed", "emc", "dac"};
+  } spaces;
+  struct Landscape {
+    int schedules = 30;
+    int points = 12;  // of the validation frontier, evenly spread
+  } landscape;
+  struct Search {
+    int schedules = 500;
+    int points = 4;
+  } search;
+  struct Single {
+    std::vector<std::string> controllers;
+    int schedules = 30;
+    int points = 3;  // budgets, evenly spread between the levels
+  } single;
+  struct Horizons {
+    std::vector<std::string> controllers{"t4", "t16", "t64"};
+  } horizons;
+  PollutionOptions pollution;
+  struct Timed {
+    std::string controller = "2l";
+    int blocks = 16;
+    int points = 8;  // of the validation frontier
+  } timed;
+  struct Behaving {
+    std::string controller = "2l";
+    int points = 4;
+  } behaviour;
+  struct Transfer {
+    std::string controller = "2l";
+    std::vector<StudyText> texts;
+    std::vector<int> contexts;
+    int blocks = 64;
+  } transfer;
+  struct Seeds {
+    std::string controller = "2l";
+    std::vector<uint64_t> seeds;  // beside the study's
+  } seeds;
+};
+
+struct Study {
+  std::string name;
+  std::filesystem::path model;  // empty: the embedded one
+  StudyText train, valid, test;
+  uint64_t seed = 1234;
+  int context = 1024;
+  int blocks = 112;            // of the test text; 0: all
+  int validation_blocks = 48;  // of the validation text, for frontiers
+  int budgets = 200;           // at least, on the grid of a sweep
+  std::vector<StudyFamily> families;
+  StudyExperiments experiments;
+  bool quick = false;
+
+  // Everything that decides the results but the model and the program: a directory holds one study.
+  Json to_json() const;
+};
+
+// Reads CONFIG; paths in it are relative to its folder. Throws Error naming file, line and key for
+// anything unknown, missing, of another type or out of range, a controller that no family has, or
+// two of one name.
+Study load_study(const std::filesystem::path& config);
+
+// Everything in small, to see within minutes that a study runs: its figures mean nothing.
+void make_quick(Study& study);
+
+}  // namespace sol

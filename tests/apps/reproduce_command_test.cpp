@@ -1,0 +1,138 @@
+// sol reproduce with a ready controller on the embedded model: a whole small study, interrupted,
+// resumed, reported.
+#include <fstream>
+
+#include "base/file_io.h"
+#include "base/json.h"
+#include "made_controller.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReproduceCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream text(dir.path() / "text.txt");
+    for (int i = 0; i < 900; ++i)
+      text << "The " << (i % 7 == 0 ? "old" : "young") << " man number " << i
+           << " walked down to the river and looked at the water for " << i * 37 % 19
+           << " minutes, as he had done every day.\n";
+    text << "<|endoftext|>\n";
+    made_controller(default_fingerprint()).save(dir.path() / "made");
+    write_study("");
+  }
+
+  void write_study(const std::string& more) {
+    std::ofstream(study)
+        << "name: A <small> study\n"
+           "data:\n"
+           "  valid: {files: [text.txt]}\n"
+           "  test: {files: [text.txt]}\n"
+           "evaluation: {context: 40, blocks: 3, validation_blocks: 2, budgets: 8}\n"
+           "families: {made: {title: Made, controllers: {2l: {ready: made}}}}\n"
+           "experiments:\n"
+           "  spaces: {controllers: [2l]}\n"
+           "  landscape: {schedules: 3, points: 2}\n"
+           "  search: {schedules: 4, points: 2}\n"
+           "  horizons: {controllers: []}\n"
+           "  pollution: {windows: 3, prefix: 20, corrupted: 2, tail: 5}\n"
+           "  timed: {controller: 2l, blocks: 2, points: 2}\n"
+           "  transfer: {controller: 2l, contexts: [24], blocks: 2}\n"
+        << more;
+  }
+
+  RunResult run(const std::vector<std::string>& more, const RunOptions& options = {}) const {
+    std::vector<std::string> arguments{"reproduce", study.string(), "-o", out.string(), "--threads",
+                                       "1",         "--precision",  "f32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_sol(arguments, options);
+  }
+
+  TemporaryDirectory dir;
+  fs::path study = dir.path() / "study.yaml", out = dir.path() / "out";
+};
+
+TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
+  // A part first: the report says what is missing.
+  const RunResult part = run({"--only", "pollution"});
+  ASSERT_EQ(part.code, 0) << testing::PrintToString(part);
+  EXPECT_NE(part.err.find("jobs of the other sections are not done"), std::string::npos)
+      << part.err;
+  std::string report = read_file(out / "report.html");
+  EXPECT_NE(report.find("A &lt;small&gt; study"), std::string::npos);
+  EXPECT_NE(report.find("Not run yet:"), std::string::npos);
+  EXPECT_TRUE(fs::exists(out / "csv/pollution.csv"));
+  EXPECT_FALSE(fs::exists(out / "csv/paired-realised.csv"));
+  const auto made = fs::last_write_time(out / "jobs/pollution.json");
+
+  const RunResult all = run({});
+  ASSERT_EQ(all.code, 0) << testing::PrintToString(all);
+  EXPECT_EQ(fs::last_write_time(out / "jobs/pollution.json"), made);  // not run again
+  report = read_file(out / "report.html");
+  EXPECT_EQ(report.find("Not run yet:"), std::string::npos);
+  for (const char* id : {"spaces", "statistics", "adherence", "heuristics", "landscape", "search",
+                         "pollution", "scaling", "ours"})
+    EXPECT_NE(report.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
+  for (const char* file : {"paired-realised", "paired-requested", "adherence", "heuristics",
+                           "landscape", "search", "static", "time", "behaviour", "transfer"})
+    EXPECT_TRUE(fs::exists(out / "csv" / (std::string(file) + ".csv"))) << file;
+
+  // Every figure line is JSON and names its table.
+  std::ifstream figures(out / "figures.jsonl");
+  std::string line;
+  int lines = 0;
+  while (std::getline(figures, line)) {
+    EXPECT_TRUE(parse_json(line, "figures").contains("table"));
+    ++lines;
+  }
+  EXPECT_GT(lines, 30);
+  // A finished study has nothing left to do.
+  const RunResult again = run({});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.err.find(" done in "), std::string::npos) << again.err;
+}
+
+TEST_F(ReproduceCommand, GoesOnAfterAnInterruption) {
+  const RunResult stopped = run({}, {.interrupt_when = "sweep/made/2l done"});
+  EXPECT_EQ(stopped.code, 128 + SIGINT) << testing::PrintToString(stopped);
+  EXPECT_TRUE(fs::exists(out / "report.html"));
+  EXPECT_TRUE(fs::exists(out / "jobs/sweep/made/2l.json"));
+  const auto made = fs::last_write_time(out / "jobs/sweep/made/2l.json");
+  const RunResult resumed = run({});
+  ASSERT_EQ(resumed.code, 0) << testing::PrintToString(resumed);
+  EXPECT_EQ(fs::last_write_time(out / "jobs/sweep/made/2l.json"), made);
+  EXPECT_TRUE(fs::exists(out / "jobs/transfer/made/2l-context-24.json"));
+}
+
+TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
+  expect_error(run({"--only", "spaces,horizn"}), {"no section \"horizn\"", "horizons"});
+  expect_error(run({"--report"}), {"holds no study", out.string()});
+  ASSERT_EQ(run({"--only", "scaling"}).code, 0);
+  write_study("  search: {points: 3}\n");  // twice
+  expect_error(run({}), {"study.yaml", "search is given twice"});
+  write_study("seed: 9\n");
+  expect_error(run({"--only", "scaling"}), {"another study", "seed"});
+  fs::remove(dir.path() / "text.txt");
+  write_study("");
+  const RunResult failed = run({"--only", "pollution"});
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_NE(failed.err.find("text.txt"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("1 of the study's jobs failed"), std::string::npos) << failed.err;
+  std::ofstream(out / "jobs/static.json") << "{";
+  expect_error(run({"--report"}), {"static.json"});
+}
+
+TEST_F(ReproduceCommand, AJobThatFailsLeavesTheOthers) {
+  write_study("  single: {controllers: [2l]}\n");
+  fs::remove_all(dir.path() / "made");
+  const RunResult result = run({"--only", "spaces,pollution"});
+  EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
+  for (const char* part : {"train/made/2l failed", "there is no controller",
+                           "sweep/made/2l failed: it needs frontier/made/2l", "pollution done"})
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+}
+
+}  // namespace
+}  // namespace sol::test

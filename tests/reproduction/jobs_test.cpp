@@ -1,0 +1,79 @@
+// The plan: every job once, behind those it needs; sections bring what they need.
+#include "reproduction/jobs.h"
+
+#include <algorithm>
+#include <set>
+
+#include "reproduction/run.h"
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+Study shipped() {
+  return load_study(test::source_dir() / "configs/studies/default.yaml");
+}
+
+std::set<std::string> names(const std::vector<Job>& jobs) {
+  std::set<std::string> result;
+  for (const Job& job : jobs) result.insert(job.name);
+  return result;
+}
+
+void expect_runnable(const std::vector<Job>& jobs) {
+  std::set<std::string> before;
+  for (const Job& job : jobs) {
+    for (const std::string& needed : job.after)
+      EXPECT_TRUE(before.contains(needed)) << job.name << " needs " << needed;
+    EXPECT_TRUE(before.insert(job.name).second) << job.name << " twice";
+    EXPECT_GT(job.work, 0) << job.name;
+    EXPECT_TRUE(job.run);
+    EXPECT_NE(std::ranges::find(section_names(), job.section), section_names().end());
+  }
+}
+
+TEST(StudyJobs, StandBehindThoseTheyNeed) {
+  const Study study = shipped();
+  const std::vector<Job> jobs = plan_jobs(study);
+  expect_runnable(jobs);
+  const auto planned = names(jobs);
+  for (const char* job :
+       {"train/paper/2l", "frontier/harsh/t64", "sweep/paper/fl", "landscape/harsh/3l",
+        "search/paper/2l-4", "single/harsh/quant-5-10", "pollution", "static", "timed/paper/2l",
+        "behaviour/harsh/2l", "transfer/paper/2l-novels", "transfer/harsh/2l-context-256",
+        "sweep/paper/2l-seed5"})
+    EXPECT_TRUE(planned.contains(job)) << job;
+}
+
+TEST(StudyJobs, ASectionBringsWhatItNeedsAndNoMore) {
+  const Study study = shipped();
+  const auto pollution = wanted_jobs(study, {"pollution"});
+  EXPECT_EQ(names(pollution), (std::set<std::string>{"pollution"}));
+  const auto horizons = wanted_jobs(study, {"horizons"});
+  expect_runnable(horizons);
+  EXPECT_EQ(names(horizons),
+            (std::set<std::string>{"train/paper/t4", "train/paper/t16", "train/paper/t64",
+                                   "train/harsh/t4", "train/harsh/t16", "train/harsh/t64",
+                                   "frontier/paper/t4", "frontier/paper/t16", "frontier/paper/t64",
+                                   "frontier/harsh/t4", "frontier/harsh/t16", "frontier/harsh/t64",
+                                   "sweep/paper/t4", "sweep/paper/t16", "sweep/paper/t64",
+                                   "sweep/harsh/t4", "sweep/harsh/t16", "sweep/harsh/t64"}));
+  EXPECT_THAT([&] { wanted_jobs(study, {"horizon"}); },
+              test::throws({"no section \"horizon\"", "horizons"}));
+}
+
+TEST(StudyJobs, AFamilyWithoutAControllerIsLeftOutThere) {
+  Study study = shipped();
+  std::erase_if(study.families[1].controllers,
+                [](const StudyController& controller) { return controller.name != "2l"; });
+  const auto jobs = plan_jobs(study);
+  expect_runnable(jobs);
+  const auto planned = names(jobs);
+  EXPECT_TRUE(planned.contains("sweep/harsh/2l"));
+  EXPECT_FALSE(planned.contains("sweep/harsh/3l"));
+  EXPECT_TRUE(planned.contains("sweep/paper/3l"));
+}
+
+}  // namespace
+}  // namespace sol

@@ -1,0 +1,57 @@
+#include "reproduction/results.h"
+
+#include "base/file_io.h"
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+using test::throws;
+
+struct StudyResultsTest : testing::Test {
+  test::TemporaryDirectory dir;
+  Json identity = {{"name", "s"}, {"blocks", 3}, {"families", {{{"name", "a"}}}}};
+};
+
+TEST_F(StudyResultsTest, KeepsWhatJobsFound) {
+  StudyResults results = StudyResults::open(dir.path(), identity);
+  EXPECT_FALSE(results.has("sweep/a/2l"));
+  EXPECT_FALSE(results.find("sweep/a/2l"));
+  RunInfo run;
+  run.commit = "abc";
+  results.store("sweep/a/2l", {{"x", 0.1}}, 2.5, run);
+  EXPECT_TRUE(results.has("sweep/a/2l"));
+  EXPECT_EQ(results.find("sweep/a/2l"), Json({{"x", 0.1}}));
+  EXPECT_EQ(results.seconds("sweep/a/2l"), 2.5);
+  EXPECT_THAT(results.runs(), testing::HasSubstr("commit abc"));
+  // Again, and only to read.
+  EXPECT_TRUE(StudyResults::open(dir.path(), identity).has("sweep/a/2l"));
+  EXPECT_EQ(StudyResults::read(dir.path()).identity(), identity);
+}
+
+TEST_F(StudyResultsTest, ADirectoryHoldsOneStudy) {
+  StudyResults::open(dir.path(), identity);
+  Json other = identity;
+  other["families"][0]["name"] = "b";
+  EXPECT_THAT([&] { StudyResults::open(dir.path(), other); },
+              throws({dir.path().string(), "another study", "families[0].name"}));
+  other = identity;
+  other["extra"] = 1;
+  EXPECT_THAT([&] { StudyResults::open(dir.path(), other); }, throws({"another study", "extra"}));
+}
+
+TEST_F(StudyResultsTest, DamageIsAnErrorThatNamesTheFile) {
+  EXPECT_THAT([&] { StudyResults::read(dir.path()); }, throws({"holds no study", "study.json"}));
+  StudyResults results = StudyResults::open(dir.path(), identity);
+  results.store("static", {{"points", 1}}, 1, {});
+  write_file_atomically(dir.path() / "jobs/static.json", "{\"result\": {\"po");
+  EXPECT_THAT([&] { results.find("static"); }, throws({"static.json"}));
+  write_file_atomically(dir.path() / "jobs/static.json", "{}");
+  EXPECT_THAT([&] { results.find("static"); }, throws({"static.json", "\"result\" is missing"}));
+  write_file_atomically(dir.path() / "study.json", "{\"format_version\": 9}");
+  EXPECT_THAT([&] { StudyResults::read(dir.path()); }, throws({"format version 9"}));
+}
+
+}  // namespace
+}  // namespace sol

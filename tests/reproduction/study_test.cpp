@@ -1,0 +1,118 @@
+#include "reproduction/study.h"
+
+#include <fstream>
+
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+using test::throws;
+
+class StudyFile : public testing::Test {
+ protected:
+  Study load(const std::string& text) {
+    std::ofstream(path) << text;
+    return load_study(path);
+  }
+  test::TemporaryDirectory dir;
+  std::filesystem::path path = dir.path() / "study.yaml";
+};
+
+const std::string small =
+    "name: small\n"
+    "data:\n"
+    "  test: {files: [t.txt], format: wikitext}\n"
+    "set: {policy.d_model: 64, optimisation.entropy: 0.1}\n"
+    "families:\n"
+    "  mild:\n"
+    "    title: Mild\n"
+    "    set: {penalty.keep: 3}\n"
+    "    controllers:\n"
+    "      2l: {config: a.yaml, updates: 7, set: {actions.keep: [0.5, 1.0]}}\n"
+    "      fl: {ready: made}\n";
+
+TEST_F(StudyFile, ReadsPathsBesideItselfAndOverridesFromWideToNarrow) {
+  const Study study = load(small);
+  EXPECT_EQ(study.name, "small");
+  EXPECT_EQ(study.test.files, (std::vector{dir.path() / "t.txt"}));
+  EXPECT_EQ(study.test.format, TextOptions::Format::wikitext);
+  EXPECT_TRUE(study.train.files.empty());
+  ASSERT_EQ(study.families.size(), 1u);
+  const StudyFamily& family = study.families[0];
+  EXPECT_EQ(family.title, "Mild");
+  const StudyController* controller = family.find("2l");
+  ASSERT_TRUE(controller);
+  EXPECT_EQ(controller->configuration, dir.path() / "a.yaml");
+  EXPECT_EQ(controller->updates, 7);
+  EXPECT_EQ(controller->overrides, (Overrides{{"policy.d_model", "64"},
+                                              {"optimisation.entropy", "0.1"},
+                                              {"penalty.keep", "3"},
+                                              {"actions.keep", "[0.5, 1.0]"}}));
+  EXPECT_EQ(family.find("fl")->ready, dir.path() / "made");
+  EXPECT_EQ(family.find("fl")->updates, 0);
+  EXPECT_EQ(family.find("3l"), nullptr);
+}
+
+TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
+  EXPECT_THAT([&] { load(small + "blocks: 3\n"); }, throws({"study.yaml", "unknown key blocks"}));
+  EXPECT_THAT([&] { load(small + "evaluation: {blocks: -1}\n"); },
+              throws({"line 12", "blocks is -1", "from 0"}));
+  EXPECT_THAT([&] { load(small + "experiments: {spaces: {controllers: [4l]}}\n"); },
+              throws({"no family has a controller \"4l\""}));
+  EXPECT_THAT(
+      [&] { load(small + "experiments: {spaces: {controllers: [2l], baselines: [emc]}}\n"); },
+      throws({"\"fixed\" must be among the baselines"}));
+  EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1.5]}}\n"); },
+              throws({"1.5 is no seed"}));
+  EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {}}}}\n"); },
+              throws({"line 2", "either config", "or ready"}));
+  EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b/c: {config: d}}}}\n"); },
+              throws({"\"b/c\" becomes a file's name"}));
+  EXPECT_THAT([&] { load("name: x\nfamilies: {}\n"); }, throws({"no family"}));
+  EXPECT_THAT([&] { load(small + "model: 3\nseed: -2\n"); }, throws({"seed is -2"}));
+  EXPECT_THAT(
+      [&] { load("name: x\ndata: {test: {files: [a], format: pdf}}\n" + small.substr(12)); },
+      throws({"study.yaml"}));
+}
+
+TEST_F(StudyFile, AQuickStudyIsSmallAndSaysSo) {
+  Study study = load(small + "experiments: {seeds: {controller: 2l, seeds: [1, 2]}}\n");
+  make_quick(study);
+  EXPECT_LE(study.blocks, 8);
+  EXPECT_LE(study.budgets, 8);
+  EXPECT_EQ(study.families[0].find("2l")->updates, 2);
+  EXPECT_EQ(study.families[0].find("2l")->overrides.back().first, "optimisation.grad_accum");
+  EXPECT_EQ(study.families[0].find("fl")->updates, 0);  // ready: nothing to train
+  EXPECT_EQ(study.experiments.seeds.seeds, (std::vector<uint64_t>{1}));
+  EXPECT_EQ(study.to_json()["quick"], true);
+}
+
+TEST_F(StudyFile, ItsJsonTellsStudiesApart) {
+  const Json first = load(small).to_json();
+  EXPECT_EQ(load(small).to_json(), first);
+  EXPECT_NE(load(small + "seed: 5\n").to_json(), first);
+  EXPECT_NE(load(small + "experiments: {pollution: {tail: 9}}\n").to_json(), first);
+}
+
+TEST(ShippedStudies, LoadAndNameFilesThatExist) {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::source_dir() / "configs/studies")) {
+    const Study study = load_study(entry.path());
+    ++count;
+    for (const StudyFamily& family : study.families)
+      for (const StudyController& controller : family.controllers)
+        EXPECT_TRUE(std::filesystem::exists(controller.ready.empty() ? controller.configuration
+                                                                     : controller.ready))
+            << entry.path() << " " << controller.name;
+    for (const StudyText* text : {&study.train, &study.valid, &study.test})
+      for (const auto& file : text->files)
+        EXPECT_TRUE(std::filesystem::exists(file)) << entry.path() << " " << file;
+  }
+  EXPECT_GE(count, 1);
+}
+
+}  // namespace
+}  // namespace sol
