@@ -83,7 +83,7 @@ class Bench {
         const int first = static_cast<int>(i) * 256, count = std::min(256, n - first);
         const float* from = values.data() + (first + layer * 37) % 700 * width;
         sequence->write(layer, first, count, from, from + 17 * width, width);
-        sequence->update_extrema(layer, first, count);
+        sequence->update_pages(layer, first, count);
       });
     }
     return sequence;

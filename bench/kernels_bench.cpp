@@ -277,7 +277,7 @@ void register_attention(Isa isa) {
                       heads),
           [=](benchmark::State& state) {
             const Cache extrema(4096, 64, type);
-            const ExtremaView view{extrema.blocks.data(), 0, 32, 64, type};
+            const PagesView view{extrema.blocks.data(), 0, 32, 64, type};
             const auto q = noise(static_cast<size_t>(heads) * 64);
             std::vector<float> score(static_cast<size_t>(heads) * 2048);
             for (auto _ : state) {

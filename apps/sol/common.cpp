@@ -66,6 +66,18 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       "Not in the paper: ρ also chooses among the inputs of the MLP's down projection");
   command.add_flag("--int8-activations", flags.int8_activations,
                    "Not in the paper: with int8 weights, every product's input rounded to 8 bits");
+  command
+      .add_option("--channel-scores", flags.channel_scores,
+                  "How ρ ranks channels: magnitude, or (not in the paper) wina: times the norm of "
+                  "their weights")
+      ->check(CLI::IsMember({"magnitude", "wina"}))
+      ->capture_default_str();
+  command
+      .add_option("--page-scores", flags.page_scores,
+                  "How κ ranks pages: by the keys' extrema, or (not in the paper) moments: their "
+                  "mean and variance")
+      ->check(CLI::IsMember({"extrema", "moments"}))
+      ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
   command.add_option("--seed", flags.seed, "Seed of every random draw")
@@ -102,6 +114,8 @@ ModelOptions model_options(const ModelFlags& flags) {
   options.deterministic = flags.deterministic;
   options.prune_down = flags.prune_down;
   options.int8_activations = flags.int8_activations;
+  if (flags.channel_scores == "wina") options.channel_scores = ChannelScores::weight_norm;
+  if (flags.page_scores == "moments") options.page_scores = PageScores::moments;
   return options;
 }
 

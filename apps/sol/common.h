@@ -41,6 +41,8 @@ struct ModelFlags {
   bool deterministic = false;
   bool prune_down = false;
   bool int8_activations = false;
+  std::string channel_scores = "magnitude";
+  std::string page_scores = "extrema";
   uint64_t seed = 0;
 
   std::filesystem::path model_dir() const { return model.empty() ? default_model_dir() : model; }

@@ -90,6 +90,10 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
                                        flags.model.precision,
                                        "--weights",
                                        flags.model.weights,
+                                       "--channel-scores",
+                                       flags.model.channel_scores,
+                                       "--page-scores",
+                                       flags.model.page_scores,
                                        "--seed",
                                        std::to_string(order.seed.value_or(study.seed))};
     if (flags.model.deterministic) arguments.push_back("--deterministic");

@@ -28,6 +28,13 @@ std::string_view to_string(Precision precision);  // as on the command line
 // Norms are always float32.
 enum class WeightFormat { automatic, int8, int4 };
 
+// How ρ ranks a token's channels. weight_norm is not in the paper: |x_j| times the norm of the
+// weights that it meets (WINA, arXiv 2505.19427).
+enum class ChannelScores { magnitude, weight_norm };
+// How κ ranks pages. moments is not in the paper: the mean attention weight of a page whose keys
+// are spread about their mean as their variance says, instead of Quest's bound by their extrema.
+enum class PageScores { extrema, moments };
+
 struct ModelOptions {
   Precision precision =
       Precision::automatic;    // bf16 for bf16 weights where the processor multiplies bf16 and the
@@ -40,6 +47,8 @@ struct ModelOptions {
   bool int8_activations = false;  // not in the paper: every product's input is rounded to 8 bits
                                   // with one scale per token, and products are sums of integers;
                                   // in dense passes too. Needs int8 weights
+  ChannelScores channel_scores = ChannelScores::magnitude;
+  PageScores page_scores = PageScores::extrema;
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via

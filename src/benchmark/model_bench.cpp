@@ -35,7 +35,7 @@ void fill_cache(const LlamaConfig& config, CpuSequence& sequence, int tokens, ui
       const int l = static_cast<int>(layer);
       const float* keys = numbers.data() + (begin + 31 * l) % 2048;
       sequence.write(l, begin, count, keys, keys + 2048, stride);
-      sequence.update_extrema(l, begin, count);
+      sequence.update_pages(l, begin, count);
     });
   }
 }

@@ -54,6 +54,8 @@ CpuModel::CpuModel(LlamaConfig config, TensorStore store, const ModelOptions& op
   if (!options.deterministic && precision_ == Precision::f32)
     mode_ = kernels::MatmulMode::library_f32;
   int8_activations_ = options.int8_activations;
+  page_summary_ = options.page_scores == PageScores::moments ? kernels::PageSummary::moments
+                                                             : kernels::PageSummary::extrema;
   fingerprint_ = fingerprint_of(config_, store);
   weights_ = std::make_unique<CpuWeights>(config_, std::move(store), precision_, options);
   inverse_frequencies_ = rotary_inverse_frequencies(config_);
@@ -184,14 +186,14 @@ void CpuModel::write_cache(int layer, Batch& batch) const {
     const Segment& piece = batch.pieces[p];
     const int64_t at = piece.first_row * stride;
     piece.sequence->write(layer, piece.position, piece.rows, &batch.k[at], &batch.v[at], stride);
-    piece.sequence->update_extrema(layer, piece.position, piece.rows);
+    piece.sequence->update_pages(layer, piece.position, piece.rows);
   });
 }
 
 void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
   const int64_t width = config_.intermediate_size;
   if (batch.decode)
-    product_of_kept(batch.normed, batch, layer.gate_up, batch.gate_up);
+    product_of_kept(batch.normed, batch, layer.gate_up, layer.gate_up_norms, batch.gate_up);
   else
     product(batch.normed, batch.rows(), layer.gate_up, batch.gate_up);
   parallel_for(batch.rows(), [&](int64_t r) {
@@ -201,18 +203,19 @@ void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
   });
   const bool prune_down = layer.down.layout == kernels::Layout::in_major;
   if (batch.decode && prune_down)
-    product_of_kept(batch.inner, batch, layer.down, batch.update);
+    product_of_kept(batch.inner, batch, layer.down, layer.down_norms, batch.update);
   else
     product(batch.inner, batch.rows(), layer.down, batch.update);
 }
 
 // ρ: of each row's inputs only the channels of largest magnitude count (paper, "Structured MLP
-// activation pruning"), W stored by channel. Weights of channels that no row keeps are not read; in
-// larger batches, which together soon keep every channel, dropped ones are only zero.
+// activation pruning"), or of largest magnitude times the norm of their weights. W is stored by
+// channel. Weights of channels that no row keeps are not read; in larger batches, which together
+// soon keep every channel, dropped ones are only zero.
 void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const WeightView& w,
-                               std::vector<float>& y) const {
+                               const std::vector<float>& norms, std::vector<float>& y) const {
   const int rows = batch.rows();
-  const bool dropped = zero_dropped(x, batch, w.in);
+  const bool dropped = zero_dropped(x, batch, w.in, norms);
   if (!dropped || rows > kSkippingRows) return product(x, rows, w, y);
   std::vector<int>& kept = batch.kept_channels;
   kept.clear();
@@ -231,7 +234,8 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
 }
 
 // Zeroes each row's dropped channels; false when no row drops any.
-bool CpuModel::zero_dropped(std::vector<float>& x, const Batch& batch, int width) const {
+bool CpuModel::zero_dropped(std::vector<float>& x, const Batch& batch, int width,
+                            const std::vector<float>& norms) const {
   std::atomic<bool> dropped = false;
   parallel_for(batch.rows(), [&](int64_t r) {
     const int keep = kernels::keep_count(batch.segments[r].action.rho, width);
@@ -239,7 +243,14 @@ bool CpuModel::zero_dropped(std::vector<float>& x, const Batch& batch, int width
     dropped = true;
     float* row = &x[r * width];
     thread_local std::vector<int> channels;
-    kernels::top_channels(row, width, keep, channels);
+    thread_local std::vector<float> weighted;
+    const float* scores = row;
+    if (!norms.empty()) {
+      weighted.resize(static_cast<size_t>(width));
+      for (int c = 0; c < width; ++c) weighted[c] = row[c] * norms[c];
+      scores = weighted.data();
+    }
+    kernels::top_channels(scores, width, keep, channels);
     auto kept = channels.begin();
     for (int c = 0; c < width; ++c) {
       if (kept != channels.end() && *kept == c) {
@@ -323,6 +334,8 @@ std::vector<std::string> CpuModel::outside_paper() const {
   std::vector<std::string> options;
   if (weights_->layers[0].down.layout == kernels::Layout::in_major) options.push_back("prune-down");
   if (int8_activations_) options.push_back("int8-activations");
+  if (!weights_->layers[0].gate_up_norms.empty()) options.push_back("channel-scores wina");
+  if (page_summary_ == kernels::PageSummary::moments) options.push_back("page-scores moments");
   return options;
 }
 
@@ -339,7 +352,8 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
   const Precision cache = options.cache == Precision::automatic ? precision_ : options.cache;
   const CacheLayout layout(
       config_, options,
-      cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32);
+      cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32,
+      page_summary_);
   const auto found =
       std::find(pool_block_bytes_.begin(), pool_block_bytes_.end(), layout.block_bytes);
   const size_t index = static_cast<size_t>(found - pool_block_bytes_.begin());

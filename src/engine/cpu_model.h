@@ -54,8 +54,9 @@ class CpuModel final : public FrozenModel {
   void write_cache(int layer, Batch& batch) const;
   void run_mlp(const CpuLayer& layer, Batch& batch) const;
   void product_of_kept(std::vector<float>& x, Batch& batch, const kernels::WeightView& w,
-                       std::vector<float>& y) const;
-  bool zero_dropped(std::vector<float>& x, const Batch& batch, int width) const;
+                       const std::vector<float>& norms, std::vector<float>& y) const;
+  bool zero_dropped(std::vector<float>& x, const Batch& batch, int width,
+                    const std::vector<float>& norms) const;
   void quantise(Batch& batch) const;
   void count_weight_bytes(Batch& batch) const;
   void write_outputs(Batch& batch);
@@ -79,6 +80,7 @@ class CpuModel final : public FrozenModel {
   Precision precision_ = Precision::f32;
   kernels::MatmulMode mode_;
   bool int8_activations_ = false;
+  kernels::PageSummary page_summary_ = kernels::PageSummary::extrema;
   std::unique_ptr<CpuWeights> weights_;
   std::vector<float> inverse_frequencies_;
   std::vector<float> cos_, sin_;  // [position][head_dim / 2]

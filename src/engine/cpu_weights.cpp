@@ -1,6 +1,9 @@
 #include "engine/cpu_weights.h"
 
+#include <cmath>
+
 #include "base/fail.h"
+#include "base/threads.h"
 #include "engine/pack_weights.h"
 
 namespace sol {
@@ -177,6 +180,24 @@ void CpuWeights::count_bytes() {
   head_bytes = bytes(head);
 }
 
+void CpuWeights::measure_rows() {
+  const auto norms = [](const WeightView& w) {
+    std::vector<float> result(static_cast<size_t>(w.in));
+    parallel_for(w.in, [&](int64_t channel) {
+      std::vector<float> row(static_cast<size_t>(w.out));
+      kernels::kernels().widen_row(w, channel, 0, w.out, kernels::ElementType::f32, row.data());
+      double squares = 0;
+      for (const float weight : row) squares += static_cast<double>(weight) * weight;
+      result[static_cast<size_t>(channel)] = static_cast<float>(std::sqrt(squares));
+    });
+    return result;
+  };
+  for (CpuLayer& layer : layers) {
+    layer.gate_up_norms = norms(layer.gate_up);
+    if (layer.down.layout == Layout::in_major) layer.down_norms = norms(layer.down);
+  }
+}
+
 CpuWeights::CpuWeights(const LlamaConfig& config, TensorStore store, Precision precision,
                        const ModelOptions& options)
     : store_(std::move(store)) {
@@ -194,6 +215,7 @@ CpuWeights::CpuWeights(const LlamaConfig& config, TensorStore store, Precision p
   else
     load_original(find_llama_weights(config, store_), options.prune_down);
   count_bytes();
+  if (options.channel_scores == ChannelScores::weight_norm) measure_rows();
   if (!in_place_) store_ = TensorStore();  // the mapped file is not needed any more
 }
 

@@ -19,6 +19,8 @@ struct CpuLayer {
   kernels::WeightView down;        // the same, or [in][out] where ρ chooses among its inputs too
   kernels::WeightView
       gate_up;  // [in][gate | up]: a channel that ρ drops is one row that is never read
+  // Euclidean norms of their rows, where ρ ranks channels by them; else empty.
+  std::vector<float> gate_up_norms, down_norms;
 };
 
 class CpuWeights {
@@ -45,6 +47,7 @@ class CpuWeights {
   void load_original(const LlamaWeights& found, bool prune_down);
   void load_converted(const ConvertedWeights& found);
   void count_bytes();
+  void measure_rows();
   std::vector<float> vector_of(const TensorView& tensor);
   kernels::WeightView matrix(const TensorView& tensor, kernels::WeightType type);
   kernels::WeightView converted(const ConvertedMatrix& matrix, kernels::WeightType type);

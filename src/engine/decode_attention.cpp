@@ -47,7 +47,7 @@ void score_pages(const LlamaConfig& config, int layer, int kv_head, int segment,
   const CpuSequence& sequence = *batch.segments[segment].sequence;
   const int head = kv_head * config.group();
   kernels::kernels().page_scores(
-      query(config, batch, segment, head), config.group(), sequence.extrema(layer, kv_head), first,
+      query(config, batch, segment, head), config.group(), sequence.pages(layer, kv_head), first,
       count, &work.scores[place.scores + int64_t{head} * place.pages], place.pages);
 }
 

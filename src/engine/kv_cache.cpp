@@ -24,20 +24,21 @@ int64_t round_up(int64_t n, int64_t multiple) {
 }  // namespace
 
 CacheLayout::CacheLayout(const LlamaConfig& config, const SequenceOptions& options,
-                         kernels::ElementType element_type)
+                         kernels::ElementType element_type, kernels::PageSummary page_summary)
     : layers(config.num_layers),
       kv_heads(config.num_kv_heads),
       dim(config.head_dim),
       type(element_type),
+      summary(page_summary),
       page_size(options.page_size),
       tokens(static_cast<int>(round_up(min_block_tokens, options.page_size))),
       pages(tokens / options.page_size) {
   const int64_t element = kernels::size_of(type);
   head_bytes = static_cast<int64_t>(tokens) * dim * element;
-  extrema_offset = static_cast<int64_t>(layers) * kv_heads * 2 * head_bytes;
-  extrema_head_bytes = static_cast<int64_t>(pages) * 2 * dim * element;
-  block_bytes = round_up(
-      extrema_offset + static_cast<int64_t>(layers) * kv_heads * extrema_head_bytes, alignment);
+  pages_offset = static_cast<int64_t>(layers) * kv_heads * 2 * head_bytes;
+  pages_head_bytes = static_cast<int64_t>(pages) * 2 * dim * element;
+  block_bytes = round_up(pages_offset + static_cast<int64_t>(layers) * kv_heads * pages_head_bytes,
+                         alignment);
 }
 
 BlockPool::BlockPool(int64_t block_bytes)
@@ -119,7 +120,7 @@ void CpuSequence::truncate(int length) {
   pointers_.resize(needed);
   if (length_ % layout_.page_size == 0) return;
   make_own(length_ / layout_.tokens);
-  for (int layer = 0; layer < layout_.layers; ++layer) update_extrema(layer, length_ - 1, 1);
+  for (int layer = 0; layer < layout_.layers; ++layer) update_pages(layer, length_ - 1, 1);
 }
 
 void CpuSequence::write(int layer, int position, int count, const float* keys, const float* values,
@@ -138,8 +139,10 @@ void CpuSequence::write(int layer, int position, int count, const float* keys, c
   }
 }
 
-void CpuSequence::update_extrema(int layer, int position, int count) {
-  const auto page_extrema = kernels::kernels().page_extrema;
+void CpuSequence::update_pages(int layer, int position, int count) {
+  const kernels::Kernels& table = kernels::kernels();
+  const auto summarise =
+      layout_.summary == kernels::PageSummary::moments ? table.page_moments : table.page_extrema;
   const int size = layout_.page_size;
   const int64_t row_bytes = static_cast<int64_t>(layout_.dim) * kernels::size_of(layout_.type);
   for (int page = position / size; page * size < position + count; ++page) {
@@ -148,9 +151,9 @@ void CpuSequence::update_extrema(int layer, int position, int count) {
     std::byte* block = blocks_[first / layout_.tokens].get();
     const int slot = first % layout_.tokens;
     for (int head = 0; head < layout_.kv_heads; ++head) {
-      page_extrema(block + layout_.keys_offset(layer, head) + slot * row_bytes, layout_.type,
-                   keys_here, layout_.dim,
-                   block + layout_.page_offset(layer, head) + (slot / size) * 2 * row_bytes);
+      summarise(block + layout_.keys_offset(layer, head) + slot * row_bytes, layout_.type,
+                keys_here, layout_.dim,
+                block + layout_.page_offset(layer, head) + (slot / size) * 2 * row_bytes);
     }
   }
 }
@@ -165,9 +168,10 @@ kernels::CacheView CpuSequence::values(int layer, int head) const {
           layout_.type};
 }
 
-kernels::ExtremaView CpuSequence::extrema(int layer, int head) const {
-  return {pointers_.data(), layout_.page_offset(layer, head), layout_.pages, layout_.dim,
-          layout_.type};
+kernels::PagesView CpuSequence::pages(int layer, int head) const {
+  return {pointers_.data(), layout_.page_offset(layer, head),
+          layout_.pages,    layout_.dim,
+          layout_.type,     layout_.summary};
 }
 
 }  // namespace sol

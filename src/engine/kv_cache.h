@@ -1,4 +1,4 @@
-// The paged cache: keys, values and page extrema in reference-counted blocks that forks share.
+// The paged cache: keys, values and page summaries in reference-counted blocks that forks share.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,22 @@ namespace sol {
 
 // Where things lie inside one block, which holds the same `tokens` positions of every layer.
 //   per layer and key head: keys [tokens][dim], then values [tokens][dim];
-//   after all of them, per layer and key head: page extrema [pages][minimum, maximum][dim].
-// Extrema have the cache's type: the extremum of stored values is one of them, so nothing is lost.
+//   after all of them, per layer and key head: page summaries [pages][2][dim], minimum and maximum
+//   (or mean and variance).
+// Summaries have the cache's type: the extremum of stored values is one of them, so nothing is
+// lost.
 struct CacheLayout {
-  CacheLayout(const LlamaConfig& config, const SequenceOptions& options, kernels::ElementType type);
+  CacheLayout(const LlamaConfig& config, const SequenceOptions& options, kernels::ElementType type,
+              kernels::PageSummary summary = kernels::PageSummary::extrema);
 
   int layers, kv_heads, dim;
   kernels::ElementType type;
+  kernels::PageSummary summary;
   int page_size;
   int tokens;          // per block: the smallest multiple of the page size that is at least 32
   int pages;           // per block
   int64_t head_bytes;  // keys (or values) of one layer and head
-  int64_t extrema_offset, extrema_head_bytes;
+  int64_t pages_offset, pages_head_bytes;
   int64_t block_bytes;
 
   int64_t keys_offset(int layer, int head) const {
@@ -33,7 +37,7 @@ struct CacheLayout {
   }
   int64_t values_offset(int layer, int head) const { return keys_offset(layer, head) + head_bytes; }
   int64_t page_offset(int layer, int head) const {
-    return extrema_offset + (layer * kv_heads + head) * extrema_head_bytes;
+    return pages_offset + (layer * kv_heads + head) * pages_head_bytes;
   }
 };
 
@@ -73,19 +77,19 @@ class CpuSequence final : public Sequence {
   // Makes room for positions length()..length()+count-1 and counts them as part of the sequence;
   // their keys and values are written by write() layer by layer.
   void grow(int count);
-  // Forgets all but the first `length` tokens; the extrema of a page that is cut are recomputed.
+  // Forgets all but the first `length` tokens; the summary of a page that is cut is recomputed.
   void truncate(int length);
 
   // Stores the rotated keys and the values of `count` positions from `position`: row r at
   // keys + r * stride, heads one after another.
   void write(int layer, int position, int count, const float* keys, const float* values,
              int64_t stride);
-  // Recomputes the extrema of every page that holds one of these positions.
-  void update_extrema(int layer, int position, int count);
+  // Recomputes the summary of every page that holds one of these positions.
+  void update_pages(int layer, int position, int count);
 
   kernels::CacheView keys(int layer, int head) const;
   kernels::CacheView values(int layer, int head) const;
-  kernels::ExtremaView extrema(int layer, int head) const;
+  kernels::PagesView pages(int layer, int head) const;
   const std::byte* const* blocks() const { return pointers_.data(); }
   const CacheLayout& layout() const { return layout_; }
   const std::shared_ptr<BlockPool>& pool() const { return pool_; }

@@ -45,15 +45,19 @@ struct CacheView {
   ElementType type = ElementType::f32;
 };
 
-// Page extrema of one layer and key head: page p lies at
+// What is kept of a page's keys, per dimension: minimum and maximum, or mean and variance.
+enum class PageSummary { extrema, moments };
+
+// Page summaries of one layer and key head: page p lies at
 //   blocks[p / block_pages] + offset (bytes) + (p % block_pages) * 2 * dim elements,
-// its minimum [dim], then its maximum [dim].
-struct ExtremaView {
+// its minimum (mean) [dim], then its maximum (variance) [dim].
+struct PagesView {
   const std::byte* const* blocks = nullptr;
   int64_t offset = 0;
   int block_pages = 0;
   int dim = 0;
   ElementType type = ElementType::f32;
+  PageSummary summary = PageSummary::extrema;
 };
 
 // Decoded tokens attend part by part: a part is the cached tokens [n * kPartTokens,
@@ -174,10 +178,15 @@ struct Kernels {
   // each [dim], written in the same type (exact).
   void (*page_extrema)(const void* keys, ElementType type, int count, int dim, void* minmax);
 
-  // score[h * stride + p] = Σ_d max(q_d, 0)·max_d + min(q_d, 0)·min_d, for the `heads` queries at q
+  // Likewise mean then variance (of the whole page, not of a sample), rounded to the type.
+  void (*page_moments)(const void* keys, ElementType type, int count, int dim, void* moments);
+
+  // Of extrema: score[h * stride + p] = Σ_d max(q_d, 0)·max_d + min(q_d, 0)·min_d, for the `heads`
+  // queries at q
   // ([heads][dim]) that share these keys and pages p in [first, first + count), float32 (paper,
-  // "Quest masking"; docs/arithmetic.md).
-  void (*page_scores)(const float* q, int heads, const ExtremaView& extrema, int first, int count,
+  // "Quest masking"; docs/arithmetic.md). Of moments: Σ_d q_d·mean_d + q_d²·variance_d / (2√dim),
+  // the logarithm of the mean of exp(q·k / √dim) over keys so distributed, times √dim.
+  void (*page_scores)(const float* q, int heads, const PagesView& pages, int first, int count,
                       float* score, int64_t stride);
 
   // Marks the `keep` largest of x[n]: bit i of marks[(n + 63) / 64]. Ties go to the lower index;

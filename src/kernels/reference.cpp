@@ -116,6 +116,27 @@ void page_extrema(const void* keys, ElementType type, int count, int dim, void* 
   });
 }
 
+void page_moments(const void* keys, ElementType type, int count, int dim, void* moments) {
+  with_type(type, [&]<typename T>(const T*) {
+    const T* key = static_cast<const T*>(keys);
+    const float share = 1.0f / static_cast<float>(count);
+    std::vector<float> mean(dim, 0.0f), variance(dim, 0.0f);
+    const auto at = [&](int j, int d) { return to_float(key[static_cast<int64_t>(j) * dim + d]); };
+    for (int j = 0; j < count; ++j)
+      for (int d = 0; d < dim; ++d) mean[d] += at(j, d);
+    for (float& sum : mean) sum *= share;
+    for (int j = 0; j < count; ++j)
+      for (int d = 0; d < dim; ++d) {
+        const float difference = at(j, d) - mean[d];
+        variance[d] = std::fma(difference, difference, variance[d]);
+      }
+    for (float& sum : variance) sum *= share;
+    T* out = static_cast<T*>(moments);
+    store_elements(mean.data(), dim, type, out);
+    store_elements(variance.data(), dim, type, out + dim);
+  });
+}
+
 void log_sum_exp(const float* x, int n, float* log_sum_exp, float* expected_x) {
   const float largest = *std::max_element(x, x + n);
   double total = 0, weighted = 0;

@@ -71,22 +71,28 @@ void attend_row(const AttendRow& row, uint64_t bit, int dim, const AttendPiece* 
 
 }  // namespace
 
-void page_scores(const float* q, int heads, const ExtremaView& extrema, int first, int count,
+void page_scores(const float* q, int heads, const PagesView& pages, int first, int count,
                  float* score, int64_t stride) {
-  const int dim = extrema.dim;
-  with_type(extrema.type, [&]<typename T>(const T*) {
+  const int dim = pages.dim;
+  const float half = 0.5f / std::sqrt(static_cast<float>(dim));
+  with_type(pages.type, [&]<typename T>(const T*) {
     for (int p = first; p < first + count; ++p) {
-      const std::byte* block = extrema.blocks[p / extrema.block_pages] + extrema.offset;
-      const T* low = reinterpret_cast<const T*>(block) +
-                     static_cast<int64_t>(p % extrema.block_pages) * 2 * dim;
-      const T* high = low + dim;
+      const std::byte* block = pages.blocks[p / pages.block_pages] + pages.offset;
+      const T* one =
+          reinterpret_cast<const T*>(block) + static_cast<int64_t>(p % pages.block_pages) * 2 * dim;
+      const T* two = one + dim;
       for (int h = 0; h < heads; ++h) {
         const float* x = q + static_cast<int64_t>(h) * dim;
         float lane[kLanes] = {};
         for (int d = 0; d < dim; ++d) {
           float& sum = lane[d % kLanes];
-          sum = std::fma(std::max(x[d], 0.0f), to_float(high[d]), sum);
-          sum = std::fma(std::min(x[d], 0.0f), to_float(low[d]), sum);
+          if (pages.summary == PageSummary::moments) {
+            sum = std::fma(x[d], to_float(one[d]), sum);
+            sum = std::fma(half * x[d] * x[d], to_float(two[d]), sum);
+          } else {
+            sum = std::fma(std::max(x[d], 0.0f), to_float(two[d]), sum);
+            sum = std::fma(std::min(x[d], 0.0f), to_float(one[d]), sum);
+          }
         }
         score[h * stride + p] = fold(lane);
       }

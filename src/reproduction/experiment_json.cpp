@@ -106,6 +106,27 @@ std::vector<StepGroup> groups(const Json& json, const char* field, const std::st
   });
 }
 
+Json free_outcome_to_json(const FreeOutcome& outcome) {
+  return {{"asked", budget_to_json(outcome.asked)},
+          {"realised", budget_to_json(outcome.realised)},
+          {"net_keep", outcome.net_keep},
+          {"perplexity", outcome.perplexity},
+          {"repetition", outcome.repetition},
+          {"agreement", outcome.agreement},
+          {"first_difference", outcome.first_difference}};
+}
+
+FreeOutcome free_outcome(const Json& json, const char* field, const std::string& where) {
+  const Json& item = member(json, field, where);
+  return {budget(item, "asked", where),
+          budget(item, "realised", where),
+          json_get<double>(item, "net_keep", where),
+          json_get<double>(item, "perplexity", where),
+          json_get<double>(item, "repetition", where),
+          json_get<double>(item, "agreement", where),
+          json_get<double>(item, "first_difference", where)};
+}
+
 }  // namespace
 
 Json sweep_to_json(const Sweep& sweep) {
@@ -256,6 +277,23 @@ Behaviour behaviour_from_json(const Json& json, const std::string& where) {
   behaviour.rank_correlation = json_get<double>(json, "rank_correlation", where);
   behaviour.rank_correlation_previous = json_get<double>(json, "rank_correlation_previous", where);
   return behaviour;
+}
+
+Json free_generation_to_json(const FreeGeneration& found) {
+  Json pairs = Json::array();
+  for (const FreePair& pair : found.pairs)
+    pairs.push_back({{"policy", free_outcome_to_json(pair.policy)},
+                     {"fixed", free_outcome_to_json(pair.fixed)}});
+  return {{"dense", free_outcome_to_json(found.dense)}, {"pairs", pairs}};
+}
+
+FreeGeneration free_generation_from_json(const Json& json, const std::string& where) {
+  FreeGeneration found;
+  found.dense = free_outcome(json, "dense", where);
+  found.pairs = items<FreePair>(json, "pairs", where, [&](const Json& item) {
+    return FreePair{free_outcome(item, "policy", where), free_outcome(item, "fixed", where)};
+  });
+  return found;
 }
 
 }  // namespace sol

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "evaluation/behaviour.h"
+#include "evaluation/free_generation.h"
 #include "evaluation/pollution.h"
 #include "evaluation/random_search.h"
 #include "evaluation/sweep.h"
@@ -25,5 +26,8 @@ Pollution pollution_from_json(const Json& json, const std::string& where);
 
 Json behaviour_to_json(const Behaviour& behaviour);
 Behaviour behaviour_from_json(const Json& json, const std::string& where);
+
+Json free_generation_to_json(const FreeGeneration& found);
+FreeGeneration free_generation_from_json(const Json& json, const std::string& where);
 
 }  // namespace sol

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "evaluation/behaviour.h"
 #include "evaluation/budget_grid.h"
+#include "evaluation/free_generation.h"
 #include "evaluation/probe.h"
 #include "evaluation/sweep_summary.h"
 #include "policy/action_json.h"
@@ -247,6 +248,25 @@ Json run_behaving(Laboratory& lab, const Where& at, const SweepProgress& progres
                     token_kinds(lab.tokenizer()), progress, lab.stop()));
 }
 
+Json run_free(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const auto& settings = lab.study().experiments.free;
+  FreeGenerationOptions options;
+  options.prompt_tokens = settings.prompt_tokens;
+  options.tokens = settings.tokens;
+  options.horizon = controller.settings().horizon;
+  options.sequence = controller.settings().sequence;
+  const BlockDataset& blocks = lab.blocks(lab.study().test, options.block_length());
+  options.prompts = static_cast<int>(std::min<int64_t>(settings.prompts, blocks.size()));
+  BlockEvaluator evaluator =
+      lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks);
+  const auto learned = lab.policy("learned", controller, evaluator);
+  const auto fixed = lab.policy("fixed", controller, evaluator);
+  return free_generation_to_json(run_free_generation(lab.model(), blocks, *learned, *fixed,
+                                                     frontier_budgets(controller, settings.points),
+                                                     options, progress, lab.stop()));
+}
+
 Json run_transfer(Laboratory& lab, const Where& at, const StudyText& text, int context,
                   const SweepProgress& progress) {
   const Controller controller = lab.controller(*at.family, at.controller);
@@ -450,6 +470,10 @@ class Planner {
     if (family.find(behaviour.controller))
       of_one(behaviour.controller, behaviour_job(family.name, behaviour.controller),
              tokens(1 + behaviour.points, study_.blocks), run_behaving);
+    const auto& free = experiments_.free;
+    if (family.find(free.controller))
+      of_one(free.controller, free_job(family.name, free.controller),
+             tokens(1 + 2 * free.points, free.prompts, free.tokens), run_free);
     transfers(family);
   }
 
@@ -517,6 +541,9 @@ std::string timed_job(const std::string& family, const std::string& controller) 
 }
 std::string behaviour_job(const std::string& family, const std::string& controller) {
   return job_name("behaviour", family, controller);
+}
+std::string free_job(const std::string& family, const std::string& controller) {
+  return job_name("free", family, controller);
 }
 std::string transfer_job(const std::string& family, const std::string& controller,
                          const std::string& what) {

@@ -33,6 +33,7 @@ std::string search_job(const std::string& family, const std::string& controller,
 std::string single_job(const std::string& family, const std::string& controller);
 std::string timed_job(const std::string& family, const std::string& controller);
 std::string behaviour_job(const std::string& family, const std::string& controller);
+std::string free_job(const std::string& family, const std::string& controller);
 // `what`: a text's label or "context-256".
 std::string transfer_job(const std::string& family, const std::string& controller,
                          const std::string& what);

@@ -302,6 +302,38 @@ void show_time(ReportInput& input, Section& section) {
   section.show(std::move(table));
 }
 
+void show_free(ReportInput& input, Section& section) {
+  const auto& settings = input.study().experiments.free;
+  FigureTable table("free",
+                    fmt::format("Greedy text of {} tokens after {} of the test text",
+                                settings.tokens, settings.prompt_tokens),
+                    {{"family", "Levels"},
+                     {"policy", "Policy"},
+                     {"net_keep", "Net"},
+                     {"perplexity", "Perplexity, dense model"},
+                     {"repetition", "Repeated 4-grams"},
+                     {"agreement", "As dense"},
+                     {"first_difference", "Tokens before the first difference"}});
+  for (const StudyFamily& family : input.study().families) {
+    if (!family.find(settings.controller)) continue;
+    const std::string job = free_job(family.name, settings.controller);
+    const auto json = input.find(job);
+    if (!json) continue;
+    const FreeGeneration found = free_generation_from_json(*json, input.results().where(job));
+    const auto add = [&](const char* policy, const FreeOutcome& outcome) {
+      table.add({family.name, policy, number(outcome.net_keep, 3), number(outcome.perplexity),
+                 share_of(outcome.repetition), share_of(outcome.agreement),
+                 number(outcome.first_difference, 1)});
+    };
+    add("dense", found.dense);
+    for (const FreePair& pair : found.pairs) {
+      add("learned", pair.policy);
+      add("fixed", pair.fixed);
+    }
+  }
+  section.show(std::move(table));
+}
+
 void show_transfer(ReportInput& input, Section& section) {
   const auto& settings = input.study().experiments.transfer;
   FigureTable table("transfer",
@@ -458,6 +490,7 @@ Section ours_section(ReportInput& input) {
   Section section{"ours", "Beyond the paper", {}, {}};
   show_time(input, section);
   show_behaviour(input, section);
+  show_free(input, section);
   show_transfer(input, section);
   section.html += input.missing();
   return section;

@@ -200,6 +200,15 @@ void read_experiments(YamlMap map, Study& study, const fs::path& config) {
     experiments.behaviour.points = int_in(*m, "points", experiments.behaviour.points, 1, 1000);
     m->reject_unknown();
   }
+  if (auto m = map.optional_map("free")) {
+    read_one_controller(*m, study, experiments.free);
+    experiments.free.prompts = int_in(*m, "prompts", experiments.free.prompts, 1, 1 << 20);
+    experiments.free.prompt_tokens =
+        int_in(*m, "prompt_tokens", experiments.free.prompt_tokens, 1, 1 << 20);
+    experiments.free.tokens = int_in(*m, "tokens", experiments.free.tokens, 1, 1 << 20);
+    experiments.free.points = int_in(*m, "points", experiments.free.points, 1, 1000);
+    m->reject_unknown();
+  }
   if (auto m = map.optional_map("transfer")) read_transfer(*m, study, config);
   if (auto m = map.optional_map("seeds")) read_seeds(*m, study);
   map.reject_unknown();
@@ -297,6 +306,8 @@ void make_quick(Study& study) {
   at_most(experiments.timed.blocks, 2);
   at_most(experiments.timed.points, 3);
   at_most(experiments.behaviour.points, 2);
+  at_most(experiments.free.prompts, 4);
+  at_most(experiments.free.points, 1);
   at_most(experiments.transfer.blocks, 4);
   auto& seeds = experiments.seeds.seeds;
   if (!seeds.empty()) seeds.erase(seeds.begin() + 1, seeds.end());
@@ -351,6 +362,12 @@ Json Study::to_json() const {
       {"behaviour",
        {{"controller", experiments.behaviour.controller},
         {"points", experiments.behaviour.points}}},
+      {"free",
+       {{"controller", experiments.free.controller},
+        {"prompts", experiments.free.prompts},
+        {"prompt_tokens", experiments.free.prompt_tokens},
+        {"tokens", experiments.free.tokens},
+        {"points", experiments.free.points}}},
       {"transfer",
        {{"controller", experiments.transfer.controller},
         {"texts", texts},

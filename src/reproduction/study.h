@@ -76,6 +76,11 @@ struct StudyExperiments {
     std::string controller = "2l";
     int points = 4;
   } behaviour;
+  struct Free {
+    std::string controller = "2l";
+    int prompts = 64, prompt_tokens = 128, tokens = 64;
+    int points = 4;
+  } free;
   struct Transfer {
     std::string controller = "2l";
     std::vector<StudyText> texts;

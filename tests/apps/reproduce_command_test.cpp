@@ -39,6 +39,7 @@ class ReproduceCommand : public testing::Test {
            "  horizons: {controllers: []}\n"
            "  pollution: {windows: 3, prefix: 20, corrupted: 2, tail: 5}\n"
            "  timed: {controller: 2l, blocks: 2, points: 2}\n"
+           "  free: {prompts: 2, prompt_tokens: 12, tokens: 20, points: 2}\n"
            "  transfer: {controller: 2l, contexts: [24], blocks: 2}\n"
         << more;
   }
@@ -75,8 +76,9 @@ TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
   for (const char* id : {"spaces", "statistics", "adherence", "heuristics", "landscape", "search",
                          "pollution", "scaling", "ours"})
     EXPECT_NE(report.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
-  for (const char* file : {"paired-realised", "paired-requested", "adherence", "heuristics",
-                           "landscape", "search", "static", "time", "behaviour", "transfer"})
+  for (const char* file :
+       {"paired-realised", "paired-requested", "adherence", "heuristics", "landscape", "search",
+        "static", "time", "behaviour", "free", "transfer"})
     EXPECT_TRUE(fs::exists(out / "csv" / (std::string(file) + ".csv"))) << file;
 
   // Every figure line is JSON and names its table.

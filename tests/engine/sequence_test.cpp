@@ -1,4 +1,5 @@
 // Forks, truncation, refresh, batching and errors of the CPU engine.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "engine/cpu_model.h"
+#include "engine/cpu_weights.h"
 #include "golden.h"
 
 namespace sol::test {
@@ -276,6 +278,95 @@ TEST(Sequence, PruneDownDropsInputsOfTheDownProjection) {
   model->decode(items);
   EXPECT_EQ(logits[0], pruned_logits);
   EXPECT_EQ(logits[1], pruned_logits);
+}
+
+// Outside the paper: channels by |x| times the norm of their weights.
+TEST(Sequence, ChannelsCanBeRankedWithTheNormsOfTheirWeights) {
+  ModelOptions options{.precision = Precision::f32, .deterministic = true};
+  const auto plain = load_model(golden_dir() / "tiny_untied_f32", options);
+  EXPECT_TRUE(plain->outside_paper().empty());
+  options.channel_scores = ChannelScores::weight_norm;
+  options.prune_down = true;
+  const auto both = load_model(golden_dir() / "tiny_untied_f32", options);
+  EXPECT_THAT(both->outside_paper(), testing::ElementsAre("prune-down", "channel-scores wina"));
+  options.prune_down = false;
+  const auto model = load_model(golden_dir() / "tiny_untied_f32", options);
+  EXPECT_THAT(model->outside_paper(), testing::ElementsAre("channel-scores wina"));
+
+  // The norms are those of the file's columns: of gate and up together.
+  LlamaConfig config = load_config(golden_dir() / "tiny_untied_f32");
+  const CpuWeights weights(config, TensorStore::open_directory(golden_dir() / "tiny_untied_f32"),
+                           Precision::f32, {.channel_scores = ChannelScores::weight_norm});
+  const TensorStore store = TensorStore::open_directory(golden_dir() / "tiny_untied_f32");
+  for (const int channel : {0, 17, 63}) {
+    double squares = 0;
+    for (const char* name : {"gate_proj", "up_proj"}) {
+      const auto values =
+          store.tensors().at(fmt::format("model.layers.1.mlp.{}.weight", name)).to_floats();
+      for (size_t out = 0; out < values.size() / 64; ++out)
+        squares +=
+            std::pow(static_cast<double>(values[out * 64 + static_cast<size_t>(channel)]), 2);
+    }
+    EXPECT_NEAR(weights.layers[1].gate_up_norms[static_cast<size_t>(channel)], std::sqrt(squares),
+                1e-6);
+  }
+
+  const Action half{1.0f, 0.5f, 16};
+  const auto run = [&](FrozenModel& one, const Action& action, StepCost* cost = nullptr) {
+    auto sequence = one.create({});
+    extend(one, *sequence, tokens(40, 8));
+    return decode(one, *sequence, 3, action, cost);
+  };
+  StepCost cost, plain_cost;
+  const auto logits = run(*model, half, &cost), plain_logits = run(*plain, half, &plain_cost);
+  EXPECT_NE(logits, plain_logits);              // other channels
+  EXPECT_EQ(cost.bytes, plain_cost.bytes);      // as many
+  EXPECT_EQ(run(*model, {}), run(*plain, {}));  // none dropped: the same
+  EXPECT_NE(run(*both, half), logits);
+
+  // Alone as in a batch.
+  auto sequence = model->create({});
+  extend(*model, *sequence, tokens(40, 8));
+  const auto forks = model->fork(*sequence, 6);
+  std::vector<std::vector<float>> batch(6, std::vector<float>(320));
+  std::vector<DecodeItem> items(6);
+  for (size_t i = 0; i < 6; ++i) {
+    items[i].sequence = forks[i].get();
+    items[i].token = 3;
+    items[i].action = half;
+    items[i].out.logits = batch[i].data();
+  }
+  model->decode(items);
+  for (const auto& one : batch) EXPECT_EQ(one, logits);
+}
+
+// Outside the paper: summaries follow the keys through forks and truncation as extrema do.
+TEST(Sequence, PagesCanBeRankedByTheirMoments) {
+  ModelOptions options{.precision = Precision::f32, .deterministic = true};
+  const auto plain = load_model(golden_dir() / "tiny_untied_f32", options);
+  options.page_scores = PageScores::moments;
+  const auto model = load_model(golden_dir() / "tiny_untied_f32", options);
+  EXPECT_THAT(model->outside_paper(), testing::ElementsAre("page-scores moments"));
+
+  const Action sparse{0.1f, 1.0f, 16};
+  const auto fresh = [&](FrozenModel& one, const Action& action) {
+    auto sequence = one.create({});
+    extend(one, *sequence, tokens(100, 8));
+    return decode(one, *sequence, 3, action);
+  };
+  const auto logits = fresh(*model, sparse);
+  EXPECT_NE(logits, fresh(*plain, sparse));
+  EXPECT_EQ(fresh(*model, {}), fresh(*plain, {}));
+
+  auto strayed = model->create({});
+  extend(*model, *strayed, tokens(100, 8));
+  extend(*model, *strayed, tokens(9, 5));
+  model->truncate(*strayed, 98);
+  auto child = std::move(model->fork(*strayed, 1)[0]);
+  const auto all = tokens(100, 8);
+  ExtendItem rest{child.get(), std::span(all).last(2), {}};
+  model->extend({&rest, 1});
+  EXPECT_EQ(decode(*model, *child, 3, sparse), logits);
 }
 
 // Outside the paper: sums are exact, so alone, in a batch and in dense passes products give the

@@ -301,26 +301,71 @@ TEST_P(Attention, PageExtremaAreExact) {
   }
 }
 
-TEST_P(Attention, PageScoresAgreeBitForBit) {
+TEST_P(Attention, PageMomentsAgreeBitForBit) {
   for (const int dim : kDims) {
     for (const ElementType type : kTypes) {
-      for (const int pages : {1, 2, 3, 4, 5, 13, 40}) {
-        for (const int heads : {1, 2, 3, 4, 7}) {
-          const RandomCache extrema(2 * pages, dim, 16, type, 17);
-          const ExtremaView view{extrema.view().blocks, extrema.view().offset, 8, dim, type};
-          auto q = random_floats(static_cast<size_t>(heads) * dim, 18);
-          q[1] = 0;
-          for (const int first : {0, pages / 3}) {
-            std::vector<float> expected(heads * (pages + 1), 3.0f), got = expected;
-            reference().page_scores(q.data(), heads, view, first, pages - first, expected.data(),
-                                    pages + 1);
-            fast().page_scores(q.data(), heads, view, first, pages - first, got.data(), pages + 1);
-            EXPECT_SAME_BITS(got, expected);
+      for (const int count : {1, 2, 5, 16}) {
+        const auto keys = test::stored(random_floats(dim * count, 16), type);
+        std::vector<std::byte> expected(2 * dim * size_of(type)), got(expected.size());
+        reference().page_moments(keys.data(), type, count, dim, expected.data());
+        fast().page_moments(keys.data(), type, count, dim, got.data());
+        EXPECT_EQ(got, expected);
+      }
+    }
+  }
+}
+
+// Against the definition in double: mean and variance of the page, and the logarithm of the mean
+// weight of normally distributed keys.
+TEST_P(Attention, PageMomentsAndTheirScoresAreWhatTheyAreCalled) {
+  constexpr int dim = 8, count = 5;
+  const auto keys = random_floats(dim * count, 3);
+  std::vector<float> moments(2 * dim);
+  fast().page_moments(keys.data(), ElementType::f32, count, dim, moments.data());
+  const auto q = random_floats(dim, 4);
+  double score = 0;
+  for (int d = 0; d < dim; ++d) {
+    double mean = 0, variance = 0;
+    for (int j = 0; j < count; ++j) mean += static_cast<double>(keys[j * dim + d]) / count;
+    for (int j = 0; j < count; ++j) {
+      const double difference = static_cast<double>(keys[j * dim + d]) - mean;
+      variance += difference * difference / count;
+    }
+    EXPECT_NEAR(moments[d], mean, 1e-6);
+    EXPECT_NEAR(moments[dim + d], variance, 1e-6);
+    const double x = static_cast<double>(q[d]);
+    score += x * mean + x * x * variance / (2 * std::sqrt(static_cast<double>(dim)));
+  }
+  const std::byte* block = reinterpret_cast<const std::byte*>(moments.data());
+  const PagesView view{&block, 0, 1, dim, ElementType::f32, PageSummary::moments};
+  float got = 0;
+  fast().page_scores(q.data(), 1, view, 0, 1, &got, 1);
+  EXPECT_NEAR(got, score, 1e-5);
+}
+
+TEST_P(Attention, PageScoresAgreeBitForBit) {
+  for (const PageSummary summary : {PageSummary::extrema, PageSummary::moments})
+    for (const int dim : kDims) {
+      for (const ElementType type : kTypes) {
+        for (const int pages : {1, 2, 3, 4, 5, 13, 40}) {
+          for (const int heads : {1, 2, 3, 4, 7}) {
+            const RandomCache extrema(2 * pages, dim, 16, type, 17);
+            const PagesView view{
+                extrema.view().blocks, extrema.view().offset, 8, dim, type, summary};
+            auto q = random_floats(static_cast<size_t>(heads) * dim, 18);
+            q[1] = 0;
+            for (const int first : {0, pages / 3}) {
+              std::vector<float> expected(heads * (pages + 1), 3.0f), got = expected;
+              reference().page_scores(q.data(), heads, view, first, pages - first, expected.data(),
+                                      pages + 1);
+              fast().page_scores(q.data(), heads, view, first, pages - first, got.data(),
+                                 pages + 1);
+              EXPECT_SAME_BITS(got, expected);
+            }
           }
         }
       }
     }
-  }
 }
 
 }  // namespace

@@ -88,6 +88,14 @@ TEST(ExperimentJson, PollutionAndBehaviour) {
   EXPECT_EQ(pollution_to_json(back), json);
   EXPECT_EQ(back.settings[0].action, setting.action);
 
+  FreeGeneration free;
+  free.dense.perplexity = 3.5;
+  free.pairs = {{{{0.5f, 0.5f, 0.5f}, {0.4f, 0.5f, 0.5f}, 0.1, 0.2, 0.3, 0.4, 0.5}, {}}};
+  const Json free_json = free_generation_to_json(free);
+  EXPECT_EQ(
+      free_generation_to_json(free_generation_from_json(parse_json(free_json.dump(), "x"), "x")),
+      free_json);
+
   Behaviour behaviour;
   behaviour.by_step = {{"1", 9, {0.5f, 0.25f, 1.0f}, 0.5, 2.5, 0.125}};
   behaviour.rank_correlation = -0.25;

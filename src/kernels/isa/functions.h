@@ -29,7 +29,8 @@ void fake_quantise(float* z, int n, int bits);
 void store_elements(const float* x, int n, ElementType type, void* out);
 void load_elements(const void* x, ElementType type, int n, float* out);
 void page_extrema(const void* keys, ElementType type, int count, int dim, void* minmax);
-void page_scores(const float* q, int heads, const ExtremaView& extrema, int first, int count,
+void page_moments(const void* keys, ElementType type, int count, int dim, void* moments);
+void page_scores(const float* q, int heads, const PagesView& pages, int first, int count,
                  float* score, int64_t stride);
 void mark_largest(const float* x, int n, int keep, bool magnitude, bool keep_ties, uint64_t* marks,
                   int32_t* scratch);

@@ -1,4 +1,4 @@
-// Page extrema and the bounds on attention scores that they give.
+// Summaries of pages of keys, and how pages score by them.
 #include "kernels/isa/functions.h"
 #include "kernels/isa/simd.h"
 
@@ -9,13 +9,13 @@ namespace {
 template <typename T>
 class PageCursor {
  public:
-  PageCursor(const ExtremaView& extrema, int page)
-      : extrema_(extrema), block_(page / extrema.block_pages), slot_(page % extrema.block_pages) {}
+  PageCursor(const PagesView& pages, int page)
+      : pages_(pages), block_(page / pages.block_pages), slot_(page % pages.block_pages) {}
 
   const T* next() {
-    const std::byte* block = extrema_.blocks[block_] + extrema_.offset;
-    const T* page = reinterpret_cast<const T*>(block) + int64_t{slot_} * 2 * extrema_.dim;
-    if (++slot_ == extrema_.block_pages) {
+    const std::byte* block = pages_.blocks[block_] + pages_.offset;
+    const T* page = reinterpret_cast<const T*>(block) + int64_t{slot_} * 2 * pages_.dim;
+    if (++slot_ == pages_.block_pages) {
       slot_ = 0;
       ++block_;
     }
@@ -23,7 +23,7 @@ class PageCursor {
   }
 
  private:
-  const ExtremaView& extrema_;
+  const PagesView& pages_;
   int block_, slot_;
 };
 
@@ -38,26 +38,64 @@ void prefetch_page(const T* page, int dim) {
     __builtin_prefetch(reinterpret_cast<const void*>(at + i));
 }
 
+// What a query multiplies a page's two vectors by.
+struct Factors {
+  Vec one, two;
+};
+template <PageSummary S>
+inline Factors factors(Vec x, Vec half) {
+  if constexpr (S == PageSummary::moments) return {x, half * x * x};
+  return {min(zero(), x), max(zero(), x)};  // a NaN stays
+}
+
 // Scores of R queries, dim apart, with four pages.
-template <int R, typename T>
-void score_four(const float* q, const T* const (&low)[4], int dim, float* const (&score)[R]) {
+template <PageSummary S, int R, typename T>
+void score_four(const float* q, const T* const (&page)[4], int dim, float half,
+                float* const (&score)[R]) {
   Vec sum[R][4];
   for (int r = 0; r < R; ++r)
     for (int k = 0; k < 4; ++k) sum[r][k] = zero();
+  const Vec halves = set(half);
   for_vectors(dim, [&](int d, auto part) {
-    Vec least[4], most[4];
+    Vec one[4], two[4];
     for (int k = 0; k < 4; ++k) {
-      least[k] = load(low[k] + d, part);
-      most[k] = load(low[k] + dim + d, part);
+      one[k] = load(page[k] + d, part);
+      two[k] = load(page[k] + dim + d, part);
     }
     for (int r = 0; r < R; ++r) {
-      const Vec x = load(q + r * dim + d, part);
-      const Vec positive = max(zero(), x), negative = min(zero(), x);  // a NaN stays
+      const Factors by = factors<S>(load(q + r * dim + d, part), halves);
       for (int k = 0; k < 4; ++k)
-        sum[r][k] = fma(negative, least[k], fma(positive, most[k], sum[r][k]));
+        sum[r][k] = S == PageSummary::moments ? fma(by.two, two[k], fma(by.one, one[k], sum[r][k]))
+                                              : fma(by.one, one[k], fma(by.two, two[k], sum[r][k]));
     }
   });
   reduce_add4(sum, score);
+}
+
+template <PageSummary S>
+void score_pages(const float* q, int heads, const PagesView& view, int first, int count,
+                 float* score, int64_t stride) {
+  constexpr int kAhead = 16;  // pages
+  const int dim = view.dim, end = first + count;
+  const float half = 0.5f / square_root(static_cast<float>(dim));
+  with_type(view.type, [&]<typename T>(const T*) {
+    PageCursor<T> pages(view, first), ahead(view, first);
+    int sent = first;  // pages before it are on their way
+    for (int p = first; p < end; p += 4) {
+      for (; sent < smaller(p + kAhead, end); ++sent) prefetch_page(ahead.next(), dim);
+      const T* four[4];
+      for (int k = 0; k < 4; ++k) four[k] = p + k < end ? pages.next() : four[k - 1];
+      const int here = smaller(4, end - p);
+      for_groups<kScoreRows>(heads, [&]<int R>(int h) {
+        float* to[R];
+        float some[R][4];
+        for (int r = 0; r < R; ++r) to[r] = here == 4 ? score + (h + r) * stride + p : some[r];
+        score_four<S>(q + static_cast<int64_t>(h) * dim, four, dim, half, to);
+        for (int r = 0; here < 4 && r < R; ++r)
+          for (int k = 0; k < here; ++k) score[(h + r) * stride + p + k] = some[r][k];
+      });
+    }
+  });
 }
 
 }  // namespace
@@ -81,28 +119,33 @@ void page_extrema(const void* keys, ElementType type, int count, int dim, void* 
   });
 }
 
-void page_scores(const float* q, int heads, const ExtremaView& extrema, int first, int count,
-                 float* score, int64_t stride) {
-  constexpr int kAhead = 16;  // pages
-  const int dim = extrema.dim, end = first + count;
-  with_type(extrema.type, [&]<typename T>(const T*) {
-    PageCursor<T> pages(extrema, first), ahead(extrema, first);
-    int sent = first;  // pages before it are on their way
-    for (int p = first; p < end; p += 4) {
-      for (; sent < smaller(p + kAhead, end); ++sent) prefetch_page(ahead.next(), dim);
-      const T* low[4];
-      for (int k = 0; k < 4; ++k) low[k] = p + k < end ? pages.next() : low[k - 1];
-      const int here = smaller(4, end - p);
-      for_groups<kScoreRows>(heads, [&]<int R>(int h) {
-        float* to[R];
-        float some[R][4];
-        for (int r = 0; r < R; ++r) to[r] = here == 4 ? score + (h + r) * stride + p : some[r];
-        score_four(q + static_cast<int64_t>(h) * dim, low, dim, to);
-        for (int r = 0; here < 4 && r < R; ++r)
-          for (int k = 0; k < here; ++k) score[(h + r) * stride + p + k] = some[r][k];
-      });
-    }
+void page_moments(const void* keys, ElementType type, int count, int dim, void* moments) {
+  const Vec share = set(1.0f / static_cast<float>(count));
+  with_type(type, [&]<typename T>(const T*) {
+    const T* first = static_cast<const T*>(keys);
+    T* out = static_cast<T*>(moments);
+    for_vectors(dim, [&](int d, auto part) {
+      Vec sum = zero();
+      for (int j = 0; j < count; ++j)
+        sum = sum + load(first + static_cast<int64_t>(j) * dim + d, part);
+      const Vec mean = sum * share;
+      Vec squares = zero();
+      for (int j = 0; j < count; ++j) {
+        const Vec difference = load(first + static_cast<int64_t>(j) * dim + d, part) - mean;
+        squares = fma(difference, difference, squares);
+      }
+      store(out + d, mean, part);
+      store(out + dim + d, squares * share, part);
+    });
   });
+}
+
+void page_scores(const float* q, int heads, const PagesView& pages, int first, int count,
+                 float* score, int64_t stride) {
+  if (pages.summary == PageSummary::moments)
+    score_pages<PageSummary::moments>(q, heads, pages, first, count, score, stride);
+  else
+    score_pages<PageSummary::extrema>(q, heads, pages, first, count, score, stride);
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

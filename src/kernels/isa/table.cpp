@@ -22,6 +22,7 @@ const Kernels table = {
     .store = store_elements,
     .load = load_elements,
     .page_extrema = page_extrema,
+    .page_moments = page_moments,
     .page_scores = page_scores,
     .mark_largest = mark_largest,
     .attend_part = attend_part,
