@@ -12,6 +12,7 @@
 #include "evaluation/named_policy.h"
 #include "evaluation/tasks/task_files.h"
 #include "evaluation_flags.h"
+#include "model/chat_template.h"
 #include "policy/action_json.h"
 #include "validators.h"
 
@@ -158,6 +159,28 @@ Json identity_of(const TasksFlags& flags, const EvaluationSetup& setup,
           {"force_sinks", sequence.force_sinks}};
 }
 
+// How prompts of tasks that generate are written; empty: as plain text.
+ChatFormat chosen_chat(const TasksFlags& flags, const std::vector<Task>& tasks, TaskPlan& plan) {
+  const auto generates = std::ranges::find(tasks, TaskKind::generation, &Task::kind);
+  if (generates == tasks.end()) {
+    if (flags.plain) fail("--plain: none of these tasks is asked as a chat");
+    return {};
+  }
+  if (flags.plain) return {};
+  const std::filesystem::path dir = flags.evaluation.model.model_dir();
+  auto chat = ChatTemplate::find(dir);
+  if (!chat)
+    fail(
+        "{} asks through the model's chat template, and {} has none; --plain asks in plain text, "
+        "which is another task",
+        generates->name, dir.string());
+  plan.chat = true;
+  plan.identity["chat_template"] = chat->fingerprint();
+  return [chat = std::move(*chat)](const std::vector<ChatMessage>& messages) {
+    return chat.apply(messages);
+  };
+}
+
 void run_tasks_command(TasksFlags& flags) {
   if (flags.list) return print_list();
   check_flags(flags);
@@ -183,12 +206,13 @@ void run_tasks_command(TasksFlags& flags) {
     }
   choose_budgets(flags, setup, plan);
   plan.identity = identity_of(flags, setup, *tokenizer);
+  const ChatFormat chat = chosen_chat(flags, tasks, plan);
 
   TaskSettings settings;
   settings.run = setup.run;
   settings.controller = setup.controller_name;
   settings.scoring = {setup.protocol.sequence, setup.protocol.horizon, flags.evaluation.batch};
-  TaskRunner runner(*setup.model, *tokenizer, settings.scoring);
+  TaskRunner runner(*setup.model, *tokenizer, settings.scoring, chat);
   const CellStore store(flags.out / "cells");
   std::vector<TaskCell> cells;
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -264,6 +288,8 @@ void add_tasks_command(CLI::App& app) {
       ->add_option("--num-fewshot", flags->shots, "Examples before each MMLU question (default: 0)")
       ->check(in_range(0, 5))
       ->type_name("N");
+  command->add_flag("--plain", flags->plain,
+                    "gsm8k_cot_llama as plain text, for models without a chat template");
   command->add_flag("--list", flags->list, "Print the tasks and the files they read");
   command
       ->add_option("-o,--out", flags->out,
