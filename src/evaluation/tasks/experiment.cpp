@@ -1,6 +1,7 @@
 #include "evaluation/tasks/experiment.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/stopwatch.h"
@@ -9,12 +10,6 @@
 
 namespace sol {
 namespace {
-
-// Arms of one pass, each with its cell.
-struct Pass {
-  std::vector<TaskCell*> cells;
-  std::vector<const Policy*> policies;
-};
 
 class TaskExperiment {
  public:
@@ -74,10 +69,17 @@ class TaskExperiment {
   void run_pass(std::vector<TaskCell>& cells, const std::vector<const Policy*>& policies) {
     std::vector<Arm> arms;
     std::vector<size_t> missing;
+    std::vector<std::pair<size_t, size_t>> twins;  // a cell, and an earlier one that is the same
     std::vector<Json> identities;
     for (size_t i = 0; i < cells.size(); ++i) {
       identities.push_back(cell_identity(plan_, task_, cells[i]));
       if (store_.load(identities[i], cells[i])) continue;
+      // Baselines may be asked for the same twice, where the judged policy did the same.
+      const auto same = std::find(identities.begin(), identities.end() - 1, identities[i]);
+      if (same != identities.end() - 1) {
+        twins.emplace_back(i, same - identities.begin());
+        continue;
+      }
       arms.push_back({policies[i], cells[i].asked});
       missing.push_back(i);
     }
@@ -90,6 +92,10 @@ class TaskExperiment {
         cell.seconds = watch.seconds() / static_cast<double>(missing.size());
       }
       for (const size_t i : missing) store_.save(identities[i], cells[i]);
+    }
+    for (const auto& [twin, original] : twins) {
+      cells[twin].documents = cells[original].documents;
+      cells[twin].seconds = cells[original].seconds;
     }
     for (size_t i = 0; i < cells.size(); ++i) complete(cells[i], policies[i]->space());
   }

@@ -103,11 +103,23 @@ std::string plot_of(const Cells& cells) {
                                  {cell->net_keep, metric.value + error}}});
   }
   if (lines.empty()) return {};
+  for (PlotSeries& line : lines) std::ranges::sort(line.points, {}, &PlotPoint::x);
+  // Not a second grey line like dense's.
   if (const auto chance = cells.front()->chance) {
-    plot.levels.push_back({*chance, fmt::format("chance: {:.4f}", *chance)});
+    double left = 1, right = 0;
+    for (const PlotSeries& line : lines) {
+      left = std::min(left, line.points.front().x);
+      right = std::max(right, line.points.back().x);
+    }
+    const double beyond = std::max(0.01, 0.03 * (right - left));
+    lines.push_back({.label = fmt::format("chance: {:.4f}", *chance),
+                     .colour = "#B00020",
+                     .marker = Marker::none,
+                     .line = true,
+                     .dashed = true,
+                     .points = {{left - beyond, *chance}, {right + beyond, *chance}}});
     cover(*chance);
   }
-  for (PlotSeries& line : lines) std::ranges::sort(line.points, {}, &PlotPoint::x);
   plot.series = std::move(lines);
   std::ranges::move(bars, std::back_inserter(plot.series));
   const double room = std::max(0.01, 0.06 * (high - low));
