@@ -39,8 +39,7 @@ void print_list() {
 }
 
 bool takes_budget(const std::string& policy) {
-  const bool action = policy.size() > 1 && policy[0] == 'k' && policy[1] >= '0' && policy[1] <= '9';
-  return policy != "dense" && policy != "random-uniform" && !action;
+  return policy == "learned" || (mixes_levels(policy) && policy != "random-uniform");
 }
 
 void check_flags(const TasksFlags& flags) {
@@ -195,13 +194,14 @@ void run_tasks_command(TasksFlags& flags) {
   const std::vector<std::string> names = chosen_policies(flags, setup);
   choose_modes(flags, !names.empty(), plan);
   std::vector<std::unique_ptr<Policy>> policies;
+  size_t largest = 0;
+  for (const Task& task : tasks) largest = std::max(largest, task.documents.size());
   if (plan.decode)
     for (const std::string& name : names) {
-      const ActionSpace dense({1.0f}, {1.0f}, {16});
-      const bool mixes = takes_budget(name) || name == "random-uniform";
-      policies.push_back(make_named_policy(name, mixes ? setup.require_space() : dense,
-                                           setup.controller_or_null(), flags.evaluation.model.seed,
-                                           flags.evaluation.model.deterministic));
+      if (mixes_levels(name)) setup.require_space();
+      PolicyParts parts = setup.policy_parts(flags.evaluation);
+      parts.sequences = static_cast<int64_t>(largest);  // a sequence is a document
+      policies.push_back(make_named_policy(name, parts));
       plan.policies.push_back({name, policies.back().get(), takes_budget(name)});
     }
   choose_budgets(flags, setup, plan);

@@ -202,45 +202,52 @@ TEST_F(ScorerTest, WhatIsWrongIsNamed) {
 
 // What greedy generation under a policy chose has, scored, the same probabilities: the two paths
 // through episodes and refreshes are the same.
-TEST(ScorerOnAModel, AgreesWithGeneration) {
-  const auto model = load_model(source_dir() / "models/default",
-                                {.precision = Precision::f32, .deterministic = true});
-  const auto policy = make_constant_policy(parse_action("k020-s050-q6"));
-  const Budget budget{0.2f, 0.5f, 0.375f};
+void expect_as_generation(FrozenModel& model, const Policy& policy, const Budget& budget) {
   GenerationOptions options;
   options.budget = budget;
   options.horizon = 4;
   options.max_tokens = 11;
   options.ignore_end = true;
   TokenRequest request{{0, 500, 900, 31, 77, 1200, 45, 8, 19, 600}, 10};
-  Generation generation(*model, *policy, request.tokens, options);
+  Generation generation(model, policy, request.tokens, options);
   generation.start();
   double expected = 0;
   while (!generation.finished()) {
     ControlledStep step = generation.next_step();
-    decode_step(*model, {&step, 1});
+    decode_step(model, {&step, 1});
     double largest = -1e30, sum = 0;
     const float* logits = step.out.logits;
-    for (int i = 0; i < model->config().vocab_size; ++i)
+    for (int i = 0; i < model.config().vocab_size; ++i)
       largest = std::max(largest, static_cast<double>(logits[i]));
-    for (int i = 0; i < model->config().vocab_size; ++i)
+    for (int i = 0; i < model.config().vocab_size; ++i)
       sum += std::exp(static_cast<double>(logits[i]) - largest);
     const int32_t token = generation.complete_step();
     expected += static_cast<double>(logits[token]) - largest - std::log(sum);
     request.tokens.push_back(token);
   }
   const std::vector<RequestGroup> groups{{.id = 0, .requests = {request}}};
-  const std::vector<Arm> arms{{policy.get(), budget}};
+  const std::vector<Arm> arms{{&policy, budget}};
   const RequestScore score =
-      Scorer(*model, {.sequence = options.sequence, .horizon = 4}).decode(groups, arms)[0][0][0];
+      Scorer(model, {.sequence = options.sequence, .horizon = 4}).decode(groups, arms)[0][0][0];
   EXPECT_NEAR(score.log_likelihood, expected, 1e-4);
   EXPECT_EQ(score.spent.steps, 11);
   EXPECT_EQ(score.spent.effective_steps, generation.result().effective_steps);
   EXPECT_EQ(score.spent.realised, generation.result().realised);
   EXPECT_NEAR(score.spent.attended / 11, generation.result().attended, 1e-9);
   EXPECT_EQ(generation.result().refreshes, 2);
-  const auto dense = Scorer(*model, {}).prefill(groups);
+  const auto dense = Scorer(model, {}).prefill(groups);
   EXPECT_GT(std::abs(dense[0][0].log_likelihood - score.log_likelihood), 0.1);
+}
+
+TEST(ScorerOnAModel, AgreesWithGeneration) {
+  ModelOptions options;
+  options.precision = Precision::f32;
+  options.deterministic = true;
+  const auto model = load_model(source_dir() / "models/default", options);
+  const Budget budget{0.2f, 0.5f, 0.375f};
+  expect_as_generation(*model, *make_constant_policy(parse_action("k020-s050-q6")), budget);
+  expect_as_generation(*model, *make_entropy_policy(space(), model->config().vocab_size), budget);
+  expect_as_generation(*model, *make_drift_policy(space()), budget);
 }
 
 }  // namespace
