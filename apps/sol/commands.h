@@ -15,6 +15,7 @@ void add_probe_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_reproduce_command(CLI::App& app);
+void add_tasks_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 
 }  // namespace sol::app

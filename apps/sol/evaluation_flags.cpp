@@ -41,7 +41,7 @@ std::optional<ActionSpace> flagged_space(const EvaluationFlags& flags) {
 
 }  // namespace
 
-void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
+void add_policy_flags(CLI::App& command, EvaluationFlags& flags) {
   add_model_flags(command, flags.model);
   CLI::Option* controller =
       command.add_option("-c,--controller", flags.controller, "A trained controller")
@@ -52,6 +52,22 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   levels("--kappa-levels", flags.kappa_levels, "Levels of κ, such as 0.1,1 (default: only 1)");
   levels("--rho-levels", flags.rho_levels, "Levels of ρ, such as 0.3,1 (default: only 1)");
   levels("--bits-levels", flags.bits_levels, "Levels of the bits, such as 3,16 (default: only 16)");
+  command
+      .add_option("--horizon", flags.horizon,
+                  "Steps of an episode (default: the controller's, "
+                  "else 16)")
+      ->check(at_least(1));
+  command.add_option("--batch", flags.batch, "Sequences decoded together")
+      ->check(in_range(1, 1 << 16))
+      ->capture_default_str();
+  add_sequence_flags(command, flags.sequence);
+  // A controller brings the page rule it was trained with.
+  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
+    command.get_option(name)->excludes(controller);
+}
+
+void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
+  add_policy_flags(command, flags);
   command
       .add_option("--data", flags.data,
                   "Text: .txt, .jsonl or .raw, also as .gz or .zst; repeatable")
@@ -73,18 +89,6 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
   command.add_option("--context", flags.context, "Tokens of dense context before the steps")
       ->check(at_least(1))
       ->capture_default_str();
-  command
-      .add_option("--horizon", flags.horizon,
-                  "Steps of an episode (default: the controller's, "
-                  "else 16)")
-      ->check(at_least(1));
-  command.add_option("--batch", flags.batch, "Sequences decoded together")
-      ->check(in_range(1, 1 << 16))
-      ->capture_default_str();
-  add_sequence_flags(command, flags.sequence);
-  // A controller brings the page rule it was trained with.
-  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
-    command.get_option(name)->excludes(controller);
 }
 
 PolicyParts EvaluationSetup::policy_parts(const EvaluationFlags& flags) const {
@@ -106,9 +110,8 @@ const ActionSpace& EvaluationSetup::require_space() const {
   return *space;
 }
 
-EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
+EvaluationSetup set_up_policies(const EvaluationFlags& flags) {
   EvaluationSetup setup;
-  setup.protocol.context = flags.context;
   setup.protocol.sequence = flags.sequence.get();
   setup.protocol.batch = flags.batch;
   setup.space = flagged_space(flags);
@@ -124,8 +127,15 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
 
   const std::filesystem::path dir = flags.model.model_dir();
   setup.model = load_flagged_model(flags.model);
-  check_protocol(setup.protocol, setup.model->config());
   if (setup.controller) setup.controller->require_model(setup.model->fingerprint(), dir.string());
+  setup.run = describe_run(*setup.model, file_name(dir), flags.model.seed, command_line());
+  return setup;
+}
+
+EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
+  EvaluationSetup setup = set_up_policies(flags);
+  setup.protocol.context = flags.context;
+  check_protocol(setup.protocol, setup.model->config());
   const auto tokenizer = load_flagged_tokenizer(flags.model, *setup.model);
 
   TextOptions text;
@@ -144,7 +154,6 @@ EvaluationSetup set_up_evaluation(const EvaluationFlags& flags) {
          setup.data->size(), setup.protocol.block_length());
   setup.blocks.resize(static_cast<size_t>(count));
   std::iota(setup.blocks.begin(), setup.blocks.end(), int64_t{0});
-  setup.run = describe_run(*setup.model, file_name(dir), flags.model.seed, command_line());
   return setup;
 }
 

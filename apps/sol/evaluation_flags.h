@@ -35,9 +35,13 @@ struct EvaluationFlags {
   int batch = 256;
 };
 
+// What any command takes that runs policies on a model: the model, a controller or levels, the page
+// rule, --horizon, --batch.
+void add_policy_flags(CLI::App& command, EvaluationFlags& flags);
+// The same, and text cut into blocks.
 void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags);
 
-// Everything loaded and checked.
+// Everything loaded and checked; text and blocks by set_up_evaluation only.
 struct EvaluationSetup {
   std::unique_ptr<FrozenModel> model;
   std::optional<Controller> controller;
@@ -56,8 +60,12 @@ struct EvaluationSetup {
   const Controller* controller_or_null() const { return controller ? &*controller : nullptr; }
 };
 
-// Errors: as the parts; more blocks asked for than the text has; a controller for another model. A
-// horizon or page rule given here overrides neither the model's nor the controller's checks.
+// The model, the controller or levels, and the page rule. Errors: as the parts; a controller for
+// another model.
+EvaluationSetup set_up_policies(const EvaluationFlags& flags);
+
+// Errors: as above; more blocks asked for than the text has. A horizon or page rule given here
+// overrides neither the model's nor the controller's checks.
 EvaluationSetup set_up_evaluation(const EvaluationFlags& flags);
 
 // --keep, --prune, --bits or --budget (net keep-rate by the controller's frontier).

@@ -166,6 +166,24 @@ void begin_episode(Controlled& controlled, const Budget& budget, int horizon, co
   controlled.state = controlled.policy->begin(controlled.episode.budget(), horizon, id);
 }
 
+ExtendItem observed_extend(Sequence& sequence, std::span<const int32_t> tokens,
+                           const Policy::Needs& needs, size_t hidden_size,
+                           std::vector<float>& hidden, std::vector<float>* earlier_hidden,
+                           float& entropy) {
+  const size_t last = tokens.size() - 1;
+  ExtendItem item{&sequence, tokens, {}};
+  // Entropy and drift of the next step are those of a dense prefix as well.
+  if (needs.drift && last > 0 && earlier_hidden) {
+    earlier_hidden->resize(hidden_size);
+    item.wanted.push_back({last - 1, {.hidden = earlier_hidden->data()}});
+  }
+  hidden.resize(hidden_size);
+  OutputRequest out{.hidden = hidden.data()};
+  if (needs.entropy) out.entropy = &entropy;
+  item.wanted.push_back({last, out});
+  return item;
+}
+
 void decode_step(FrozenModel& model, std::span<ControlledStep> steps, StepTimes* times) {
   const auto hidden_size = static_cast<size_t>(model.config().hidden_size);
   const Stopwatch deciding;

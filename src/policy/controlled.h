@@ -47,6 +47,15 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
 // Begins another episode where one is finished.
 void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id);
 
+// A dense pass over `tokens`, which are not empty, that leaves in `hidden`, `earlier_hidden`
+// (unless null: a prompt) and `entropy` what `needs` says of the last of them; the hidden state
+// always. They must stay where they are until FrozenModel::extend has run. With one token alone,
+// `earlier_hidden` is the caller's to set.
+ExtendItem observed_extend(Sequence& sequence, std::span<const int32_t> tokens,
+                           const Policy::Needs& needs, size_t hidden_size,
+                           std::vector<float>& hidden, std::vector<float>* earlier_hidden,
+                           float& entropy);
+
 struct ControlledStep {
   Controlled* controlled = nullptr;
   int32_t token = -1;        // x_t

@@ -66,18 +66,11 @@ void Generation::start(std::stop_token stop) {
 
 void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop) {
   if (tokens.empty()) return;
-  const Policy::Needs needs = controlled_.policy->needs();
-  const size_t last = tokens.size() - 1;
-  ExtendItem item{controlled_.sequence.get(), tokens, {}};
-  // Entropy and drift of the next step are those of a dense prefix as well; drift after the prompt
-  // is its embedding's.
-  if (needs.drift && last > 0 && !result_.tokens.empty()) {
-    controlled_.earlier_hidden.resize(controlled_.hidden.size());
-    item.wanted.push_back({last - 1, {.hidden = controlled_.earlier_hidden.data()}});
-  }
-  OutputRequest out{.hidden = controlled_.hidden.data()};
-  if (needs.entropy) out.entropy = &controlled_.entropy;
-  item.wanted.push_back({last, out});
+  // After the prompt drift is that of the embeddings (Controlled::previous_token).
+  ExtendItem item = observed_extend(
+      *controlled_.sequence, tokens, controlled_.policy->needs(),
+      static_cast<size_t>(model_.config().hidden_size), controlled_.hidden,
+      result_.tokens.empty() ? nullptr : &controlled_.earlier_hidden, controlled_.entropy);
   model_.extend({&item, 1}, stop);
 }
 

@@ -1,0 +1,301 @@
+// sol tasks: downstream tasks, densely and under policies.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/hash.h"
+#include "commands.h"
+#include "evaluation/named_policy.h"
+#include "evaluation/tasks/task_files.h"
+#include "evaluation_flags.h"
+#include "model/chat_template.h"
+#include "policy/action_json.h"
+#include "validators.h"
+
+namespace sol::app {
+namespace {
+
+struct TasksFlags {
+  EvaluationFlags evaluation;
+  std::vector<std::string> tasks, data, modes, policies;
+  std::vector<double> net_keeps;
+  std::optional<double> keep, prune, bits;
+  std::optional<int64_t> limit;
+  std::optional<int> shots;
+  bool plain = false, list = false;
+  std::filesystem::path out;
+};
+
+// What is asked for when nothing is said.
+constexpr double default_net_keeps[] = {0.6, 0.7, 0.8, 0.9};
+
+void print_list() {
+  for (const TaskInfo& task : known_tasks())
+    print("{:<30} {}\n{:<30} {}\n", task.name, task.summary, "", task.files);
+}
+
+bool takes_budget(const std::string& policy) {
+  return policy == "learned" || (mixes_levels(policy) && policy != "random-uniform");
+}
+
+void check_flags(const TasksFlags& flags) {
+  if (flags.tasks.empty()) fail("name tasks with --tasks; `sol tasks --list` shows them");
+  if (flags.data.empty()) fail("name the tasks' data with --data: a directory, or NAME=FILE");
+  if (flags.out.empty()) fail("name the directory of the results with -o");
+  const auto twice = [](const std::vector<std::string>& names, const char* option) {
+    std::set<std::string> seen;
+    for (const std::string& name : names)
+      if (!seen.insert(name).second) fail("{}: {} is given twice", option, name);
+  };
+  twice(flags.tasks, "--tasks");
+  twice(flags.policies, "--policies");
+  twice(flags.modes, "--mode");
+}
+
+// Tasks first: what is wrong with them is found before the model is loaded.
+std::vector<Task> load_tasks(const TasksFlags& flags) {
+  TaskData data;
+  for (const std::string& argument : flags.data) data.add(argument);
+  std::vector<Task> tasks;
+  for (const std::string& name : flags.tasks) {
+    TaskOptions options;
+    options.limit = flags.limit.value_or(-1);
+    if (flags.shots && name.starts_with("mmlu_")) options.shots = *flags.shots;
+    tasks.push_back(load_task(name, data, options));
+  }
+  if (flags.shots &&
+      std::ranges::none_of(flags.tasks, [](const auto& name) { return name.starts_with("mmlu_"); }))
+    fail("--num-fewshot: only MMLU's number of examples can be chosen, and no such task is named");
+  return tasks;
+}
+
+std::vector<std::string> chosen_policies(const TasksFlags& flags, const EvaluationSetup& setup) {
+  if (!flags.policies.empty()) return flags.policies;
+  if (setup.controller) return {"learned", "fixed"};
+  if (setup.space) return {"fixed"};
+  return {};
+}
+
+void choose_modes(const TasksFlags& flags, bool policies, TaskPlan& plan) {
+  const auto named = [&](const char* mode) {
+    return std::ranges::find(flags.modes, mode) != flags.modes.end();
+  };
+  plan.prefill = flags.modes.empty() ? !policies : named("prefill");
+  plan.decode = flags.modes.empty() ? policies : named("decode");
+  if (!flags.policies.empty() && !plan.decode)
+    fail("policies act in decode mode only; add --mode decode or leave out --policies");
+}
+
+void choose_budgets(const TasksFlags& flags, const EvaluationSetup& setup, TaskPlan& plan) {
+  const bool single = flags.keep || flags.prune || flags.bits;
+  if (std::ranges::none_of(plan.policies, &TaskPolicy::budgeted)) {
+    if (single || !flags.net_keeps.empty())
+      fail("no policy here takes a budget; leave out --budget, --keep, --prune, --bits");
+    return;
+  }
+  const Controller* controller = setup.controller_or_null();
+  if (single) {
+    plan.budgets.push_back(flagged_budget({flags.keep, flags.prune, flags.bits, {}}, controller,
+                                          &setup.require_space()));
+  } else if (!flags.net_keeps.empty()) {
+    for (const double net : flags.net_keeps) {
+      plan.budgets.push_back(flagged_budget({{}, {}, {}, net}, controller, nullptr));
+      plan.net_keeps.push_back(net);
+    }
+  } else if (controller && !controller->settings().frontier.empty()) {
+    const auto& frontier = controller->settings().frontier;
+    for (const double net : default_net_keeps) {
+      if (net < frontier.front().net_keep || net > frontier.back().net_keep) {
+        note(
+            "note: net keep-rate {} lies outside the controller's frontier ({:.3f} to {:.3f}) and "
+            "is "
+            "left out",
+            net, frontier.front().net_keep, frontier.back().net_keep);
+        continue;
+      }
+      plan.budgets.push_back(controller->budget_for_net_keep(net));
+      plan.net_keeps.push_back(net);
+    }
+  }
+  if (plan.budgets.empty())
+    fail(
+        "name a budget: --keep, --prune, --bits, or --budget with a controller that has a "
+        "frontier");
+  if (controller)
+    for (const Budget& budget : plan.budgets)
+      if (const std::string outside = controller->outside_trained_ranges(budget); !outside.empty())
+        note("note: {}", outside);
+}
+
+// What decides every cell's result beside the task: a cell is taken from an earlier run only where
+// all of this is the same.
+Json identity_of(const TasksFlags& flags, const EvaluationSetup& setup,
+                 const Tokenizer& tokenizer) {
+  const RunInfo& run = setup.run;
+  const SequenceOptions& sequence = setup.protocol.sequence;
+  return {{"version", run.version},
+          {"commit", run.commit},
+          {"model", run.model_fingerprint},
+          {"tokenizer", tokenizer.fingerprint()},
+          {"precision", run.precision},
+          {"weights", run.weights},
+          {"outside_paper", run.outside_paper},
+          {"isa", run.isa},
+          {"deterministic", flags.evaluation.model.deterministic},
+          {"seed", run.seed},
+          {"controller", setup.controller
+                             ? hash_128(read_file(flags.evaluation.controller / "controller.json"))
+                             : ""},
+          {"space", setup.space ? action_space_to_json(*setup.space) : Json(nullptr)},
+          {"horizon", setup.protocol.horizon},
+          {"page_size", sequence.page_size},
+          {"sinks", sequence.sinks},
+          {"window", sequence.window},
+          {"force_sinks", sequence.force_sinks}};
+}
+
+// How prompts of tasks that generate are written; empty: as plain text.
+ChatFormat chosen_chat(const TasksFlags& flags, const std::vector<Task>& tasks, TaskPlan& plan) {
+  const auto generates = std::ranges::find(tasks, TaskKind::generation, &Task::kind);
+  if (generates == tasks.end()) {
+    if (flags.plain) fail("--plain: none of these tasks is asked as a chat");
+    return {};
+  }
+  if (flags.plain) return {};
+  const std::filesystem::path dir = flags.evaluation.model.model_dir();
+  auto chat = ChatTemplate::find(dir);
+  if (!chat)
+    fail(
+        "{} asks through the model's chat template, and {} has none; --plain asks in plain text, "
+        "which is another task",
+        generates->name, dir.string());
+  plan.chat = true;
+  plan.identity["chat_template"] = chat->fingerprint();
+  return [chat = std::move(*chat)](const std::vector<ChatMessage>& messages) {
+    return chat.apply(messages);
+  };
+}
+
+void run_tasks_command(TasksFlags& flags) {
+  if (flags.list) return print_list();
+  check_flags(flags);
+  const std::vector<Task> tasks = load_tasks(flags);
+  ensure_writable_directory(flags.out);
+  const DirectoryLock lock(flags.out);
+
+  EvaluationSetup setup = set_up_policies(flags.evaluation);
+  const auto tokenizer = load_flagged_tokenizer(flags.evaluation.model, *setup.model);
+  TaskPlan plan;
+  plan.space = setup.space;
+  const std::vector<std::string> names = chosen_policies(flags, setup);
+  choose_modes(flags, !names.empty(), plan);
+  std::vector<std::unique_ptr<Policy>> policies;
+  size_t largest = 0;
+  for (const Task& task : tasks) largest = std::max(largest, task.documents.size());
+  if (plan.decode)
+    for (const std::string& name : names) {
+      if (mixes_levels(name)) setup.require_space();
+      PolicyParts parts = setup.policy_parts(flags.evaluation);
+      parts.sequences = static_cast<int64_t>(largest);  // a sequence is a document
+      policies.push_back(make_named_policy(name, parts));
+      plan.policies.push_back({name, policies.back().get(), takes_budget(name)});
+    }
+  choose_budgets(flags, setup, plan);
+  plan.identity = identity_of(flags, setup, *tokenizer);
+  const ChatFormat chat = chosen_chat(flags, tasks, plan);
+
+  TaskSettings settings;
+  settings.run = setup.run;
+  settings.controller = setup.controller_name;
+  settings.scoring = {setup.protocol.sequence, setup.protocol.horizon, flags.evaluation.batch};
+  TaskRunner runner(*setup.model, *tokenizer, settings.scoring, chat);
+  const CellStore store(flags.out / "cells");
+  std::vector<TaskCell> cells;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const std::string doing = fmt::format("task {} of {}, {}", i + 1, tasks.size(), tasks[i].name);
+    std::optional<WorkProgress> progress;
+    int64_t before = 0;
+    const auto show = [&](int64_t done, int64_t total) {
+      if (!progress || done < before) progress.emplace(doing);  // another pass
+      before = done;
+      progress->update(done, total);
+    };
+    auto done = run_task(runner, tasks[i], plan, store, show, interrupt_token());
+    progress.reset();
+    const auto resumed = std::ranges::count(done, true, &TaskCell::resumed);
+    if (resumed > 0)
+      note("{}: {} of {} results are taken from an earlier run", tasks[i].name, resumed,
+           done.size());
+    std::ranges::move(done, std::back_inserter(cells));
+    write_tasks(flags.out, cells, settings);
+  }
+  print("{}", tasks_text(cells));
+  print("\nreport: {}\n", (flags.out / "report.html").string());
+}
+
+}  // namespace
+
+void add_tasks_command(CLI::App& app) {
+  auto flags = std::make_shared<TasksFlags>();
+  CLI::App* command = app.add_subcommand(
+      "tasks", "Downstream tasks as lm-evaluation-harness asks them, densely and under policies");
+  flags->evaluation.batch = 64;
+  add_policy_flags(*command, flags->evaluation);
+  const auto names = [&](const char* option, std::vector<std::string>& value, const char* what) {
+    return command->add_option(option, value, what)->delimiter(',')->type_name("NAMES");
+  };
+  names("--tasks", flags->tasks, "Which, for example arc_easy,piqa; see --list");
+  command
+      ->add_option("--data", flags->data,
+                   "A directory with the tasks' files, or NAME=FILE for one of them; repeatable")
+      ->type_name("DIR|NAME=FILE")
+      ->allow_extra_args(false);
+  names("--mode", flags->modes,
+        "prefill (dense), decode (token by token, where policies act), or both (default: decode "
+        "with a controller, levels or policies, else prefill)")
+      ->check(CLI::IsMember({"prefill", "decode"}));
+  names(
+      "--policies", flags->policies,
+      "In decode mode, beside dense: learned, fixed, random-matched, an action, ... The first that "
+      "takes a budget is judged; others are asked for what it realised (default: learned,fixed "
+      "with a controller, fixed with levels)");
+  CLI::Option* net =
+      command
+          ->add_option("--budget", flags->net_keeps,
+                       "Net keep-rates, turned into budgets by the controller's frontier (default: "
+                       "0.6,0.7,0.8,0.9)")
+          ->delimiter(',')
+          ->check(number_in(0, 1))
+          ->type_name("NET,...")
+          ->needs(command->get_option("--controller"));
+  command->add_option("--keep", flags->keep, "One budget: mean share of cached tokens attended to")
+      ->check(number_in(0, 1))
+      ->excludes(net);
+  command->add_option("--prune", flags->prune, "One budget: mean share of MLP input channels used")
+      ->check(number_in(0, 1))
+      ->excludes(net);
+  command->add_option("--bits", flags->bits, "One budget: mean bits of the MLP's output")
+      ->check(number_in(0, 16))
+      ->excludes(net);
+  command->add_option("--limit", flags->limit, "Only the first N documents of each task")
+      ->check(in_range(1, std::numeric_limits<int64_t>::max()))
+      ->type_name("N");
+  command
+      ->add_option("--num-fewshot", flags->shots, "Examples before each MMLU question (default: 0)")
+      ->check(in_range(0, 5))
+      ->type_name("N");
+  command->add_flag("--plain", flags->plain,
+                    "gsm8k_cot_llama as plain text, for models without a chat template");
+  command->add_flag("--list", flags->list, "Print the tasks and the files they read");
+  command
+      ->add_option("-o,--out", flags->out,
+                   "Directory of the results; what is finished there is not run again")
+      ->type_name("DIR");
+  command->callback([flags] { run_tasks_command(*flags); });
+}
+
+}  // namespace sol::app

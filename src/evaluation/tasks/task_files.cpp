@@ -1,0 +1,121 @@
+#include "evaluation/tasks/task_files.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/file_io.h"
+#include "policy/action_json.h"
+
+namespace sol {
+namespace {
+
+constexpr const char* metric_columns[] = {"acc",
+                                          "acc_norm",
+                                          "acc_bytes",
+                                          "exact_match_strict",
+                                          "exact_match_flexible",
+                                          "word_perplexity",
+                                          "byte_perplexity",
+                                          "bits_per_byte"};
+
+std::string number_or_nothing(std::optional<double> value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string budget_columns(const Budget& budget, bool given) {
+  return given ? fmt::format("{},{},{}", budget.kappa, budget.rho, budget.eta) : ",,";
+}
+
+double attended(const StepTotals& spent) {
+  return spent.attended / static_cast<double>(spent.steps);
+}
+
+Json cell_json(const TaskCell& cell, const TaskSettings& settings) {
+  Json json = {{"task", cell.task},
+               {"shots", cell.shots},
+               {"chat", cell.chat},
+               {"mode", to_string(cell.mode)},
+               {"policy", cell.policy},
+               {"baseline_at", cell.at_realised ? Json("realised") : Json(nullptr)}};
+  if (cell.budgeted) {
+    json["point"] = cell.point;
+    if (cell.requested_net) json["requested_net"] = *cell.requested_net;
+    json["requested"] = budget_to_json(cell.requested);
+    json["asked"] = budget_to_json(cell.asked);
+  }
+  json["data"] = cell.data.name;
+  json["controller"] = settings.controller;
+  return json;
+}
+
+}  // namespace
+
+std::string tasks_csv(const std::vector<TaskCell>& cells, const TaskSettings& settings) {
+  std::string text =
+      "task,shots,chat,mode,policy,baseline_at,point,requested_net,requested_kappa,requested_rho,"
+      "requested_eta,asked_kappa,asked_rho,asked_eta,realised_kappa,realised_rho,realised_eta,"
+      "net_keep,attended,steps,effective_steps,documents,chance,at_chance";
+  for (const char* name : metric_columns) text += fmt::format(",{0},{0}_stderr", name);
+  text +=
+      ",seconds,data,data_fingerprint,controller,model,model_fingerprint,commit,isa,threads,seed\n";
+  const RunInfo& run = settings.run;
+  for (const TaskCell& cell : cells) {
+    const StepTotals& spent = cell.spent;
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", cell.task, cell.shots,
+        cell.chat ? 1 : 0, to_string(cell.mode), cell.policy, cell.at_realised ? "realised" : "",
+        cell.point >= 0 ? std::to_string(cell.point) : "", number_or_nothing(cell.requested_net),
+        budget_columns(cell.requested, cell.budgeted), budget_columns(cell.asked, cell.budgeted),
+        budget_columns(spent.realised, spent.effective_steps > 0),
+        spent.effective_steps > 0 ? fmt::format("{}", cell.net_keep) : "",
+        spent.steps > 0 ? fmt::format("{}", attended(spent)) : "", spent.steps,
+        spent.effective_steps, cell.documents.size(), number_or_nothing(cell.chance),
+        cell.chance ? (cell.main_metric().at_chance ? "1" : "0") : "");
+    for (const char* name : metric_columns) {
+      const Metric* metric = find_metric(cell.metrics, name);
+      text += fmt::format(",{},{}", metric ? fmt::format("{}", metric->value) : "",
+                          metric ? number_or_nothing(metric->standard_error) : "");
+    }
+    text += fmt::format(",{},{},{},{},{},{},{},{},{},{}\n", cell.seconds, cell.data.name,
+                        cell.data.fingerprint, settings.controller, run.model,
+                        run.model_fingerprint, run.commit, run.isa, run.threads, run.seed);
+  }
+  return text;
+}
+
+std::string tasks_jsonl(const std::vector<TaskCell>& cells, const TaskSettings& settings) {
+  const RunInfo& run = settings.run;
+  const Json source = {{"model", run.model},     {"model_fingerprint", run.model_fingerprint},
+                       {"commit", run.commit},   {"isa", run.isa},
+                       {"threads", run.threads}, {"seed", run.seed}};
+  std::string text;
+  for (const TaskCell& cell : cells) {
+    Json common = cell_json(cell, settings);
+    common.update(source);
+    for (const DocumentResult& document : cell.documents) {
+      Json line = common;
+      line.update(to_json(cell.kind, document));
+      text += to_text(line) + "\n";
+    }
+  }
+  return text;
+}
+
+void write_tasks(const std::filesystem::path& dir, const std::vector<TaskCell>& cells,
+                 const TaskSettings& settings) {
+  const std::pair<const char*, std::string> contents[] = {
+      {"tasks.csv", tasks_csv(cells, settings)},
+      {"tasks.jsonl", tasks_jsonl(cells, settings)},
+      {"report.html", tasks_report(cells, settings)}};
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  for (const auto& [name, content] : contents) {
+    files.push_back(std::make_unique<AtomicFile>(dir / name));
+    files.back()->write(content);
+  }
+  for (const auto& file : files) file->flush();
+  for (const auto& file : files) file->commit();
+}
+
+}  // namespace sol

@@ -1,0 +1,166 @@
+#include "evaluation/tasks/task_runner.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "evaluation/tasks/answers.h"
+#include "policy/generation.h"
+#include "policy/stop_strings.h"
+
+namespace sol {
+namespace {
+
+// Long prompts of their own each: more at once gains little and costs their caches' memory.
+constexpr size_t generations_together = 8;
+
+// One answer being written. Stop strings are looked for in the text with special tokens, as they
+// may be such; the answer itself has none.
+struct Writing {
+  std::unique_ptr<Generation> generation;
+  std::unique_ptr<Tokenizer::Stream> stream;
+  StopStrings stops;
+};
+
+}  // namespace
+
+TaskRunner::TaskRunner(FrozenModel& model, const Tokenizer& tokenizer,
+                       const ScoringOptions& options, ChatFormat chat)
+    : model_(model),
+      tokenizer_(tokenizer),
+      options_(options),
+      chat_(std::move(chat)),
+      encoder_(tokenizer, model.config().max_position_embeddings) {}
+
+std::vector<RequestGroup> TaskRunner::requests(const Task& task) const {
+  std::vector<RequestGroup> groups;
+  for (const TaskDocument& document : task.documents) {
+    RequestGroup group{.id = static_cast<uint64_t>(document.id), .requests = {}};
+    try {
+      if (task.kind == TaskKind::rolling)
+        group.requests = encoder_.rolling(document.text);
+      else
+        for (const ChoiceRequest& request : document.requests)
+          group.requests.push_back(
+              encoder_.truncated(encoder_.pair(request.context, request.continuation)));
+    } catch (const Error& error) {
+      fail("{}, document {} of {}: {}", task.name, document.id, task.data.name, error.what());
+    }
+    if (group.requests.empty())
+      fail("{}, document {} of {}: there is nothing to score", task.name, document.id,
+           task.data.name);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+DocumentResult TaskRunner::judge(const Task& task, const RequestGroup& group, size_t document,
+                                 const std::vector<RequestScore>& scores) const {
+  const TaskDocument& asked = task.documents[document];
+  if (task.kind == TaskKind::choices) return choose(asked, task.length_normalised, scores);
+  size_t tokens = 0;
+  for (const TokenRequest& request : group.requests) tokens += request.scored();
+  return sum_windows(asked, scores, static_cast<int64_t>(tokens));
+}
+
+std::vector<DocumentResult> TaskRunner::prefill(const Task& task, const ScoringProgress& progress,
+                                                std::stop_token stop) {
+  if (task.kind == TaskKind::generation)
+    fail("{}: answers are generated step by step; there is no prefill mode", task.name);
+  const std::vector<RequestGroup> groups = requests(task);
+  const auto scores = Scorer(model_, options_).prefill(groups, progress, stop);
+  std::vector<DocumentResult> results;
+  for (size_t i = 0; i < groups.size(); ++i)
+    results.push_back(judge(task, groups[i], i, scores[i]));
+  return results;
+}
+
+std::vector<std::vector<DocumentResult>> TaskRunner::decode(const Task& task,
+                                                            std::span<const Arm> arms,
+                                                            const ScoringProgress& progress,
+                                                            std::stop_token stop) {
+  std::vector<std::vector<DocumentResult>> results(arms.size());
+  if (task.kind == TaskKind::generation) {
+    const auto documents = static_cast<int64_t>(task.documents.size());
+    for (size_t a = 0; a < arms.size(); ++a)
+      results[a] = generate(
+          task, arms[a],
+          [&](int64_t done, int64_t) {
+            if (progress)
+              progress(static_cast<int64_t>(a) * documents + done,
+                       static_cast<int64_t>(arms.size()) * documents);
+          },
+          stop);
+    return results;
+  }
+  const std::vector<RequestGroup> groups = requests(task);
+  const auto scores = Scorer(model_, options_).decode(groups, arms, progress, stop);
+  for (size_t a = 0; a < arms.size(); ++a)
+    for (size_t i = 0; i < groups.size(); ++i)
+      results[a].push_back(judge(task, groups[i], i, scores[a][i]));
+  return results;
+}
+
+std::vector<DocumentResult> TaskRunner::generate(const Task& task, const Arm& arm,
+                                                 const ScoringProgress& progress,
+                                                 std::stop_token stop) {
+  check_budget(arm.budget);
+  const size_t together =
+      std::min(generations_together, static_cast<size_t>(std::max(options_.batch, 1)));
+  std::vector<DocumentResult> results;
+  for (size_t first = 0; first < task.documents.size(); first += together) {
+    const size_t count = std::min(together, task.documents.size() - first);
+    generate_batch(task, first, count, arm, results, stop);
+    progress(static_cast<int64_t>(first + count), static_cast<int64_t>(task.documents.size()));
+  }
+  return results;
+}
+
+void TaskRunner::generate_batch(const Task& task, size_t first, size_t count, const Arm& arm,
+                                std::vector<DocumentResult>& results, std::stop_token stop) {
+  GenerationOptions options;
+  options.sequence = options_.sequence;
+  options.budget = arm.budget;
+  options.horizon = options_.horizon;
+  options.max_tokens = task.max_tokens;
+  std::vector<Writing> writings;
+  for (size_t i = first; i < first + count; ++i) {
+    if (stop.stop_requested()) throw Cancelled();
+    const TaskDocument& document = task.documents[i];
+    options.index = static_cast<uint64_t>(document.id);
+    const std::string prompt = chat_ ? chat_(document.messages) : document.prompt;
+    writings.push_back({std::make_unique<Generation>(
+                            model_, *arm.policy, encoder_.prompt(prompt, task.max_tokens), options),
+                        tokenizer_.stream(false), StopStrings(task.stops)});
+    writings.back().generation->start(stop);
+  }
+  std::vector<ControlledStep> steps;
+  std::vector<Writing*> active;
+  while (true) {
+    steps.clear();
+    active.clear();
+    for (Writing& writing : writings) {
+      if (writing.generation->finished()) continue;
+      steps.push_back(writing.generation->next_step(stop));
+      active.push_back(&writing);
+    }
+    if (active.empty()) break;
+    if (stop.stop_requested()) throw Cancelled();
+    decode_step(model_, steps);
+    for (Writing* writing : active) {
+      const int32_t token = writing->generation->complete_step();
+      writing->stops.push(writing->stream->push(token));
+      if (writing->stops.met() && !writing->generation->finished())
+        writing->generation->finish(FinishReason::stopped);
+    }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const GenerationResult& written = writings[i].generation->result();
+    const StepTotals spent{written.steps, written.effective_steps, written.realised,
+                           written.attended * written.steps};
+    results.push_back(
+        judge_answer(task.documents[first + i],
+                     cut_at_stops(tokenizer_.decode(written.tokens, true), task.stops), spent));
+  }
+}
+
+}  // namespace sol

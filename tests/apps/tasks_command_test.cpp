@@ -1,0 +1,145 @@
+// sol tasks on the embedded model, with invented questions.
+#include <fstream>
+
+#include "base/file_io.h"
+#include "base/json.h"
+#include "evaluation/tasks/made_tasks.h"
+#include "made_controller.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TasksCommand : public testing::Test {
+ protected:
+  void SetUp() override { made.write_all(); }
+
+  RunResult run(const std::vector<std::string>& more, const RunOptions& options = {}) const {
+    std::vector<std::string> arguments{"tasks",     "--data", made.directory.path().string(),
+                                       "--threads", "1",      "--precision",
+                                       "f32",       "-o",     out.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_sol(arguments, options);
+  }
+
+  std::string controller() const {
+    const fs::path path = dir.path() / "controller";
+    made_controller(default_fingerprint()).save(path);
+    return path.string();
+  }
+
+  MadeData made;
+  TemporaryDirectory dir;
+  fs::path out = dir.path() / "out";
+};
+
+TEST_F(TasksCommand, ListsTasksAndTheirFiles) {
+  const RunResult result = run_sol({"tasks", "--list"});
+  EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+  for (const char* word : {"arc_easy", "mmlu_<subject>_continuation", "gsm8k_cot_llama", "wikitext",
+                           "piqa_valid.jsonl"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word;
+}
+
+TEST_F(TasksCommand, DenseByDefault) {
+  const RunResult result =
+      run({"--tasks", "arc_easy,winogrande,mmlu_made_subject", "--num-fewshot", "1"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  for (const char* word : {"prefill", "dense", "acc_norm", "chance", "(1 shots)", "report.html"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
+  EXPECT_EQ(result.out.find("decode"), std::string::npos);
+  for (const char* name : {"tasks.csv", "tasks.jsonl", "report.html"})
+    EXPECT_TRUE(fs::exists(out / name)) << name;
+}
+
+TEST_F(TasksCommand, AControllerAgainstFixedThenTakenFromDisk) {
+  const std::vector<std::string> arguments{
+      "-c",      controller(), "--tasks", "piqa", "--mode", "prefill,decode",
+      "--limit", "1",          "--seed",  "3"};
+  const RunResult first = run(arguments);
+  ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
+  // The made controller's frontier spans 0.5 to 0.8.
+  EXPECT_NE(first.err.find("0.9 lies outside"), std::string::npos) << first.err;
+  for (const char* word : {"learned", "fixed *", "0.600", "0.700", "0.800", "prefill", "decode"})
+    EXPECT_NE(first.out.find(word), std::string::npos) << word << " in " << first.out;
+  const std::string csv = read_file(out / "tasks.csv");
+  EXPECT_NE(csv.find(default_fingerprint()), std::string::npos);
+  const RunResult second = run(arguments);
+  ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
+  EXPECT_NE(second.err.find("8 of 8 results are taken from an earlier run"), std::string::npos)
+      << second.err;
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(read_file(out / "tasks.csv"), csv);
+}
+
+TEST_F(TasksCommand, LevelsWithoutAController) {
+  const RunResult result =
+      run({"--tasks", "wikitext", "--kappa-levels", "0.1,1", "--rho-levels", "0.5,1", "--policies",
+           "fixed,random-matched,k010-s050-q16", "--keep", "0.5", "--prune", "0.7"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  for (const char* word : {"fixed", "random-matched *", "k010-s050-q16", "bits_per_byte"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
+}
+
+TEST_F(TasksCommand, OneFileGivenByName) {
+  const std::string file = (made.directory.path() / "piqa_valid.jsonl").string();
+  const RunResult result =
+      run_sol({"tasks", "--tasks", "piqa", "--data", "piqa=" + file, "-o", out.string()});
+  EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+}
+
+TEST_F(TasksCommand, Gsm8kNeedsAChatTemplateOrPlainText) {
+  expect_error(run({"--tasks", "gsm8k_cot_llama"}), {"chat template", "--plain"});
+  const RunResult plain = run({"--tasks", "gsm8k_cot_llama", "--plain"});
+  ASSERT_EQ(plain.code, 0) << testing::PrintToString(plain);
+  EXPECT_NE(plain.out.find("exact_match_strict"), std::string::npos) << plain.out;
+
+  // A copy of the model whose template ends every prompt in the same words.
+  const fs::path model = dir.path() / "model";
+  fs::create_directory(model);
+  for (const auto& entry : fs::directory_iterator(default_model()))
+    if (entry.is_regular_file()) fs::create_symlink(entry.path(), model / entry.path().filename());
+  std::ofstream(model / "chat_template.jinja")
+      << "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content | trim }}\n{% endfor %}";
+  const RunResult chat = run({"--tasks", "gsm8k_cot_llama", "-m", model.string()});
+  ASSERT_EQ(chat.code, 0) << testing::PrintToString(chat);
+  EXPECT_EQ(chat.err.find("earlier run"), std::string::npos) << "another prompt is another task";
+  std::ofstream(model / "chat_template.jinja") << "{{ raise_exception('no examples, please') }}";
+  expect_error(run({"--tasks", "gsm8k_cot_llama", "-m", model.string()}), {"no examples, please"});
+}
+
+TEST_F(TasksCommand, WhatMakesNoSenseIsAnError) {
+  expect_error(run_sol({"tasks"}), {"--tasks", "--list"});
+  expect_error(run_sol({"tasks", "--tasks", "piqa"}), {"--data"});
+  expect_error(run({"--tasks", "arc_hard"}), {"arc_hard", "known"});
+  expect_error(run({"--tasks", "piqa,piqa"}), {"piqa", "twice"});
+  expect_error(run({"--tasks", "piqa", "--num-fewshot", "2"}), {"--num-fewshot", "MMLU"});
+  expect_error(run({"--tasks", "piqa", "--plain"}), {"--plain"});
+  expect_error(run({"--tasks", "piqa", "--keep", "0.5"}), {"no policy", "--keep"});
+  expect_error(run({"--tasks", "piqa", "--budget", "0.5"}), {"--budget", "--controller"});
+  expect_error(run({"--tasks", "piqa", "--policies", "fixed"}), {"levels"});
+  expect_error(run({"--tasks", "piqa", "--policies", "fixed", "--mode", "prefill"}), {"decode"});
+  expect_error(run({"--tasks", "piqa", "--policies", "fixed", "--kappa-levels", "0.1,1"}),
+               {"name a budget"});
+  expect_error(run({"--tasks", "piqa", "--policies", "cleverest", "--kappa-levels", "0.1,1"}),
+               {"cleverest", "known"});
+  expect_error(run({"--tasks", "piqa", "-c", controller(), "--budget", "0.95"}),
+               {"--budget", "0.95"});
+  made.write("piqa_valid.jsonl", "{\"goal\": \"x\"}\n");
+  expect_error(run({"--tasks", "piqa"}), {"piqa_valid.jsonl line 1", "sol1"});
+}
+
+TEST_F(TasksCommand, AnInterruptedRunKeepsWhatIsFinished) {
+  std::string pages;
+  for (int i = 0; i < 200; ++i)
+    pages += R"({"page":" = T = \n )" + std::string(2000, 'a') + "\"}\n";
+  made.write("wikitext2_test_pages.jsonl", pages);
+  const RunResult result =
+      run({"--tasks", "piqa,wikitext", "--mode", "decode"}, {.interrupt_when = "wikitext"});
+  EXPECT_EQ(result.code, 130) << testing::PrintToString(result);
+  EXPECT_NE(read_file(out / "tasks.csv").find("piqa"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sol::test

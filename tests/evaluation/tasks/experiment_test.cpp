@@ -1,0 +1,211 @@
+// Whole tasks on the embedded model, with invented questions.
+#include "evaluation/tasks/experiment.h"
+
+#include <algorithm>
+
+#include "base/file_io.h"
+#include "evaluation/tasks/task_files.h"
+#include "evaluation/xml_check.h"
+#include "made_tasks.h"
+#include "policy/policies.h"
+#include "sol/frozen_model.h"
+
+namespace sol::test {
+namespace {
+
+struct Experiment : testing::Test {
+  static void SetUpTestSuite() {
+    const auto dir = source_dir() / "models/default";
+    ModelOptions options;
+    options.precision = Precision::f32;
+    options.deterministic = true;
+    model = load_model(dir, options).release();
+    tokenizer = new std::shared_ptr<const Tokenizer>(Tokenizer::load(dir));
+  }
+  static void TearDownTestSuite() {
+    delete model;
+    delete tokenizer;
+  }
+
+  void SetUp() override {
+    made.write_all();
+    plan.decode = true;
+    plan.prefill = true;
+    plan.policies = {{"random-matched", random.get(), true},
+                     {"k010-s050-q5", constant.get(), false},
+                     {"fixed", fixed.get(), true}};
+    plan.budgets = {{0.4f, 0.6f, 0.5f}, {0.7f, 0.8f, 0.8f}};
+    plan.net_keeps = {0.5, 0.75};
+    plan.space = space;
+    plan.identity = {{"model", model->fingerprint()}};
+  }
+
+  std::vector<TaskCell> run(const std::string& name) {
+    TaskRunner runner(*model, **tokenizer, scoring, chat);
+    return run_task(runner, made.task(name), plan, CellStore(cells.path()));
+  }
+
+  static FrozenModel* model;
+  static std::shared_ptr<const Tokenizer>* tokenizer;
+  MadeData made;
+  TemporaryDirectory cells;
+  ActionSpace space{{0.1f, 1.0f}, {0.5f, 1.0f}, {5, 16}};
+  std::unique_ptr<Policy> random = make_random_matched_policy(space, 1);
+  std::unique_ptr<Policy> fixed = make_fixed_policy(space);
+  std::unique_ptr<Policy> constant = make_constant_policy(parse_action("k010-s050-q5"));
+  ScoringOptions scoring{.sequence = {}, .horizon = 4, .batch = 16};
+  ChatFormat chat;
+  TaskPlan plan;
+};
+FrozenModel* Experiment::model = nullptr;
+std::shared_ptr<const Tokenizer>* Experiment::tokenizer = nullptr;
+
+TEST_F(Experiment, EveryModePolicyAndBudget) {
+  const auto done = run("arc_easy");
+  std::vector<std::string> names;
+  for (const TaskCell& cell : done)
+    names.push_back(std::string(to_string(cell.mode)) + " " + cell.policy +
+                    (cell.at_realised ? " realised" : "") +
+                    (cell.point >= 0 ? std::to_string(cell.point) : ""));
+  EXPECT_EQ(names, (std::vector<std::string>{"prefill dense", "decode dense", "decode k010-s050-q5",
+                                             "decode random-matched0", "decode random-matched1",
+                                             "decode fixed realised0", "decode fixed realised1"}));
+  EXPECT_EQ(done[5].asked, done[3].spent.realised);
+  EXPECT_EQ(done[5].requested, done[3].requested);
+  EXPECT_EQ(done[3].asked, plan.budgets[0]);
+  EXPECT_EQ(done[4].requested_net, 0.75);
+  EXPECT_FLOAT_EQ(done[2].spent.realised.kappa, 0.1f);
+  EXPECT_NEAR(done[2].net_keep, (0.1 + 0.5 + 0.3125) / 3, 1e-6);
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t c = 0; c < done[0].documents[i].log_likelihoods.size(); ++c)
+      EXPECT_NEAR(done[0].documents[i].log_likelihoods[c], done[1].documents[i].log_likelihoods[c],
+                  1e-3);
+  EXPECT_EQ(done[0].spent.steps, 0);
+  EXPECT_DOUBLE_EQ(*done[0].chance, (1.0 / 3 + 1.0 / 4 + 1.0 / 2) / 3);
+  EXPECT_EQ(done[0].metrics.size(), 3u);
+}
+
+TEST_F(Experiment, FinishedCellsAreNotRunAgain) {
+  const auto first = run("piqa");
+  const auto second = run("piqa");
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_FALSE(first[i].resumed);
+    EXPECT_TRUE(second[i].resumed);
+    EXPECT_EQ(first[i].main_metric().value, second[i].main_metric().value);
+    EXPECT_EQ(first[i].spent.realised, second[i].spent.realised);
+    EXPECT_EQ(first[i].documents[0].log_likelihoods, second[i].documents[0].log_likelihoods);
+  }
+  plan.budgets[1].kappa = 0.9f;  // another budget: its cells alone are new
+  const auto third = run("piqa");
+  EXPECT_EQ(std::ranges::count(third, false, &TaskCell::resumed), 2);
+  plan.identity["seed"] = 2;
+  EXPECT_EQ(std::ranges::count(run("piqa"), true, &TaskCell::resumed), 0);
+  made.write("piqa_valid.jsonl", R"({"goal":"g","sol1":"a","sol2":"b","label":0})");
+  EXPECT_EQ(std::ranges::count(run("piqa"), true, &TaskCell::resumed), 0);
+}
+
+TEST_F(Experiment, ADamagedCellIsAnError) {
+  run("winogrande");
+  for (const auto& entry : std::filesystem::directory_iterator(cells.path())) {
+    Json cell = read_json(entry.path());
+    cell["identity"]["task"] = "piqa";
+    write_file_atomically(entry.path(), to_text(cell));
+  }
+  EXPECT_THAT([&] { run("winogrande"); }, throws({".json", "remove it"}));
+}
+
+TEST_F(Experiment, ATaskThatGeneratesAsksThroughTheTemplate) {
+  plan.policies = {{"fixed", fixed.get(), true}};
+  plan.budgets.resize(1);
+  plan.net_keeps.clear();
+  int asked = 0;
+  chat = [&](const std::vector<ChatMessage>& messages) {
+    ++asked;
+    return messages.back().content + "The final answer is";
+  };
+  plan.chat = true;
+  const auto done = run("gsm8k_cot_llama");
+  ASSERT_EQ(done.size(), 2u);  // no prefill
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(done[0].chat);
+  EXPECT_EQ(done[0].policy, "dense");
+  EXPECT_EQ(done[0].mode, ScoringMode::decode);
+  const DocumentResult& answer = done[1].documents[0];
+  EXPECT_GT(answer.spent.steps, 0);
+  EXPECT_LE(answer.spent.steps, 256);
+  EXPECT_NEAR(answer.spent.realised.kappa, 0.4, 0.05);
+  EXPECT_NE(done[0].documents[0].text, answer.text);
+  plan.decode = false;
+  EXPECT_EQ(run("gsm8k_cot_llama").size(), 1u);
+  TaskRunner runner(*model, **tokenizer, scoring);
+  EXPECT_THAT([&] { runner.prefill(made.task("gsm8k_cot_llama")); }, throws({"no prefill"}));
+}
+
+// The stop string ends the writing; what was written before it is the answer.
+TEST_F(Experiment, WritingEndsAtAStopString) {
+  Task task = made.task("gsm8k_cot_llama");
+  task.max_tokens = 40;
+  const auto dense = make_constant_policy(Action{});
+  const Arm arm{dense.get(), {}};
+  TaskRunner runner(*model, **tokenizer, scoring);
+  const std::string whole = runner.decode(task, {&arm, 1})[0][0].text;
+  ASSERT_GT(whole.size(), 30u);
+  task.stops = {whole.substr(12, 6)};
+  const DocumentResult cut = runner.decode(task, {&arm, 1})[0][0];
+  EXPECT_EQ(cut.text, whole.substr(0, whole.find(task.stops[0])));
+  EXPECT_LT(cut.spent.steps, 40);
+}
+
+TEST_F(Experiment, RollingPagesInBothModes) {
+  const auto done = run("wikitext");
+  const auto word = [&](size_t i) {
+    return find_metric(done[i].metrics, "word_perplexity")->value;
+  };
+  EXPECT_NEAR(word(0), word(1), 1e-3 * word(0));
+  EXPECT_GT(word(2), word(1));  // compressed
+  EXPECT_FALSE(done[0].chance.has_value());
+  EXPECT_EQ(done[1].documents[0].tokens, done[1].spent.steps);
+}
+
+TEST_F(Experiment, FilesAndReportHoldEveryCell) {
+  std::vector<TaskCell> all;
+  for (const char* name : {"arc_easy", "winogrande", "wikitext"})
+    std::ranges::move(run(name), std::back_inserter(all));
+  TaskSettings settings;
+  settings.run = describe_run(*model, "model <1>", 3, "sol tasks");
+  settings.controller = "a & b";
+  settings.scoring = scoring;
+  TemporaryDirectory out;
+  write_tasks(out.path(), all, settings);
+  const auto lines = [](const std::string& text) {
+    return static_cast<size_t>(std::ranges::count(text, '\n'));
+  };
+  const std::string csv = read_file(out.path() / "tasks.csv");
+  EXPECT_EQ(lines(csv), 1 + all.size());
+  const auto commas = [](std::string_view line) { return std::ranges::count(line, ','); };
+  for (size_t at = 0, first = csv.find('\n'); at < csv.size();) {
+    const size_t end = csv.find('\n', at);
+    EXPECT_EQ(commas(std::string_view(csv).substr(at, end - at)),
+              commas(std::string_view(csv).substr(0, first)));
+    at = end + 1;
+  }
+  const std::string jsonl = read_file(out.path() / "tasks.jsonl");
+  EXPECT_EQ(lines(jsonl), 7u * 3 + 7 * 1 + 7 * 1);
+  const Json line = parse_json(std::string_view(jsonl).substr(0, jsonl.find('\n')), "line");
+  for (const char* field : {"task", "mode", "policy", "doc_id", "log_likelihoods", "chosen", "gold",
+                            "commit", "model_fingerprint", "isa", "threads", "seed", "data"})
+    EXPECT_TRUE(line.contains(field)) << field;
+  const std::string html = read_file(out.path() / "report.html");
+  EXPECT_EQ(check_xml(html, {"meta"}), "");
+  for (const char* part : {"model &lt;1&gt;", "a &amp; b", "chance:", "at chance", "bits_per_byte",
+                           "fixed at realised averages", "<svg"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  const std::string text = tasks_text(all);
+  for (const char* part : {"prefill", "decode", "at chance", "nothing follows", "bits per byte"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  EXPECT_THAT([&] { write_tasks(out.path() / "missing", all, settings); }, throws({"missing"}));
+}
+
+}  // namespace
+}  // namespace sol::test
