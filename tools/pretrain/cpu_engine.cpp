@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "kernels/matmul_dnnl.h"
 #include "loops.h"
+#include "muon.h"
 
 namespace sol::pretrain {
 namespace {
@@ -50,7 +51,7 @@ class CpuEngine final : public Engine {
     return out;
   }
 
-  double step(const AdamWSettings& settings) override {
+  double step(const OptimizerSettings& settings) override {
     const int64_t n = model_.layout.size(), pieces = (n + piece - 1) / piece;
     std::vector<double> squares(static_cast<size_t>(pieces));
     parallel_for(pieces, [&](int64_t p) {
@@ -74,7 +75,12 @@ class CpuEngine final : public Engine {
                    .clip = static_cast<float>(std::min(1.0, settings.clip / (norm + 1e-6))),
                    .correction1 = power(settings.beta1),
                    .correction2 = power(settings.beta2)};
-    update(0, model_.layout.matrices_end(), step);
+    if (settings.muon) {
+      update(0, model_.layout.layers_begin(), step);
+      update_by_muon(step);
+    } else {
+      update(0, model_.layout.matrices_end(), step);
+    }
     step.decay = 0;
     update(model_.layout.matrices_end(), n, step);
     return norm;
@@ -131,6 +137,27 @@ class CpuEngine final : public Engine {
             state_.first.data() + first, state_.second.data() + first,
             model_.rounded.data() + first, count, step);
       std::fill_n(gradients_[0].data() + first, count, 0.0f);
+    });
+  }
+
+  void update_by_muon(const AdamWStep& step) {
+    const std::vector<NamedSlice> matrices = model_.layout.layer_matrices();
+    parallel_for(static_cast<int64_t>(matrices.size()), [&](int64_t i) {
+      const NamedSlice& s = matrices[static_cast<size_t>(i)];
+      float *g = gradients_[0].data() + s.offset, *m = state_.first.data() + s.offset,
+            *w = model_.weights.data() + s.offset;
+      for (int64_t j = 0; j < s.count(); ++j) {
+        m[j] = muon_momentum * m[j] + step.clip * g[j];
+        g[j] = muon_momentum * m[j] + step.clip * g[j];
+      }
+      thread_local Muon muon;
+      const float* direction = muon.orthogonalise(g, s.rows, s.columns);
+      const auto rate = static_cast<float>(
+          step.rate * muon_scale * std::sqrt(static_cast<double>(std::max(s.rows, s.columns))));
+      const float keep = 1 - step.rate * step.decay;
+      for (int64_t j = 0; j < s.count(); ++j) w[j] = w[j] * keep - rate * direction[j];
+      round_row(w, s.count(), model_.rounded.data() + s.offset);
+      std::fill_n(g, s.count(), 0.0f);
     });
   }
 

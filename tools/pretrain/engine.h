@@ -22,14 +22,16 @@ struct Batch {
   }
 };
 
-struct AdamWSettings {
+// AdamW for all weights, or with `muon` Muon for the layers' matrices, at the same rate and decay.
+struct OptimizerSettings {
   double learning_rate = 0;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double weight_decay = 0.1;  // of matrices; norms do not decay
   double clip = 1.0;          // largest norm of the gradient
+  bool muon = false;
 };
 
-// Flat, in the order of Layout.
+// Flat, in the order of Layout. Muon's momentum is the first moment of its matrices.
 struct EngineState {
   std::vector<float> weights, first, second;
   int64_t steps = 0;
@@ -41,9 +43,9 @@ class Engine {
   // Adds the gradients of the mean loss of `batch` (natural logarithm, over all its targets) to
   // those that are there; returns that mean.
   virtual double accumulate(const Batch& batch) = 0;
-  // One AdamW step with the gradients, which are zero afterwards. Returns their norm before
+  // One step with the gradients, which are zero afterwards. Returns their norm before
   // clipping. Throws Error, with nothing changed, when it is not finite.
-  virtual double step(const AdamWSettings& settings) = 0;
+  virtual double step(const OptimizerSettings& settings) = 0;
   // -log p of every target: [windows, window].
   virtual std::vector<float> losses(const Batch& batch) = 0;
   virtual std::vector<float> gradients() const = 0;

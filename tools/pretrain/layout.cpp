@@ -16,6 +16,7 @@ Layout::Layout(const LlamaConfig& c) {
                 kv = int64_t{c.num_kv_heads} * c.head_dim, mlp = c.intermediate_size;
   embedding = add("model.embed_tokens.weight", c.vocab_size, d);
   head = c.tie_word_embeddings ? embedding : add("lm_head.weight", c.vocab_size, d);
+  layers_begin_ = size_;
   layers.resize(static_cast<size_t>(c.num_layers));
   const auto prefix = [](size_t i) { return fmt::format("model.layers.{}.", i); };
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -34,6 +35,13 @@ Layout::Layout(const LlamaConfig& c) {
     layers[i].post_norm = add(prefix(i) + "post_attention_layernorm.weight", d, 0);
   }
   final_norm = add("model.norm.weight", d, 0);
+}
+
+std::vector<NamedSlice> Layout::layer_matrices() const {
+  std::vector<NamedSlice> out;
+  for (const NamedSlice& s : slices_)
+    if (s.offset >= layers_begin_ && s.offset < matrices_end_) out.push_back(s);
+  return out;
 }
 
 int64_t Layout::add(const std::string& name, int64_t rows, int64_t columns) {

@@ -37,11 +37,13 @@ class Layout {
 
   int64_t size() const { return size_; }
   int64_t matrices_end() const { return matrices_end_; }
+  int64_t layers_begin() const { return layers_begin_; }  // matrices of layers: from here to there
+  std::vector<NamedSlice> layer_matrices() const;
   const std::vector<NamedSlice>& slices() const { return slices_; }
 
  private:
   int64_t add(const std::string& name, int64_t rows, int64_t columns);
-  int64_t size_ = 0, matrices_end_ = 0;
+  int64_t size_ = 0, layers_begin_ = 0, matrices_end_ = 0;
   std::vector<NamedSlice> slices_;
 };
 

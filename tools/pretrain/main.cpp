@@ -41,6 +41,8 @@ void add_train_options(CLI::App& command, pretrain::TrainerOptions& o) {
       ->check(at_least(1));
   command.add_option("--final-rate", o.final_rate, "Share of the highest rate after the decay")
       ->capture_default_str();
+  command.add_flag("--muon", o.optimizer.muon,
+                   "Muon instead of AdamW for the layers' matrices, at the same rate");
   command.add_option("--beta2", o.optimizer.beta2, "AdamW's second moment")->capture_default_str();
   command.add_option("--weight-decay", o.optimizer.weight_decay, "Of matrices")
       ->capture_default_str();

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "engine.h"
 #include "layout.h"
+#include "muon.h"
 
 namespace sol::pretrain {
 namespace {
@@ -78,7 +79,7 @@ class TorchEngine final : public Engine {
     return out;
   }
 
-  double step(const AdamWSettings& s) override {
+  double step(const OptimizerSettings& s) override {
     const NoGradient guard;
     const double norm = std::sqrt(gradient_.square().sum(at::kDouble).item<double>());
     if (!std::isfinite(norm)) fail("the gradient's norm is {}: lower the learning rate", norm);
@@ -88,10 +89,22 @@ class TorchEngine final : public Engine {
       return 1 - std::pow(beta, static_cast<double>(steps_));
     };
     flat_.narrow(0, 0, layout_.matrices_end()).mul_(1 - s.learning_rate * s.weight_decay);
-    first_.mul_(s.beta1).add_(gradient_, 1 - s.beta1);
-    second_.mul_(s.beta2).addcmul_(gradient_, gradient_, 1 - s.beta2);
-    const Tensor deviation = second_.sqrt().div_(std::sqrt(correction(s.beta2))).add_(s.epsilon);
-    flat_.addcdiv_(first_, deviation, -s.learning_rate / correction(s.beta1));
+    const int64_t begin = layout_.layers_begin(), end = layout_.matrices_end();
+    const auto adamw = [&](int64_t from, int64_t to) {
+      const auto part = [&](const Tensor& t) { return t.narrow(0, from, to - from); };
+      const Tensor g = part(gradient_), m = part(first_), v = part(second_);
+      m.mul_(s.beta1).add_(g, 1 - s.beta1);
+      v.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
+      const Tensor deviation = v.sqrt().div_(std::sqrt(correction(s.beta2))).add_(s.epsilon);
+      part(flat_).addcdiv_(m, deviation, -s.learning_rate / correction(s.beta1));
+    };
+    if (s.muon) {
+      adamw(0, begin);
+      for (const NamedSlice& matrix : layout_.layer_matrices()) muon(matrix, s.learning_rate);
+      adamw(end, layout_.size());
+    } else {
+      adamw(0, layout_.size());
+    }
     gradient_.zero_();
     return norm;
   }
@@ -117,6 +130,24 @@ class TorchEngine final : public Engine {
   struct Layer {
     Tensor qkv, o, gate_up, down, input_norm, post_norm;
   };
+
+  void muon(const NamedSlice& s, double rate) {
+    const auto part = [&](const Tensor& t) {
+      return t.narrow(0, s.offset, s.count()).view({s.rows, s.columns});
+    };
+    const Tensor g = part(gradient_), m = part(first_);
+    m.mul_(muon_momentum).add_(g);
+    Tensor x = g.add(m, muon_momentum);
+    if (s.rows > s.columns) x = x.t();
+    x = x / (x.norm() + 1e-20);
+    for (int step = 0; step < muon_steps; ++step) {
+      const Tensor gram = at::matmul(x, x.t());
+      x = muon_a * x + at::matmul(muon_b * gram + muon_c * at::matmul(gram, gram), x);
+    }
+    if (s.rows > s.columns) x = x.t();
+    const auto side = static_cast<double>(std::max(s.rows, s.columns));
+    part(flat_).add_(x, -rate * muon_scale * std::sqrt(side));
+  }
 
   // A weight as a leaf of its own that shares the flat arrays' memory, its gradient included:
   // narrowing the flat array instead would make a gradient of full size for each piece.

@@ -191,7 +191,7 @@ class Run {
     while (progress_.tokens < last_token()) {
       if (stop_.stop_requested()) return false;
       if (o_.minutes > 0 && run_time_.seconds() >= 60 * o_.minutes) return false;
-      AdamWSettings settings = o_.optimizer;
+      OptimizerSettings settings = o_.optimizer;
       settings.learning_rate = learning_rate();
       loss_sum += engine_->accumulate(order.batch(progress_.position, windows));
       norm_sum += engine_->step(settings);

@@ -23,7 +23,7 @@ struct TrainerOptions {
 
   int window = 512;
   int64_t step_tokens = 16384;
-  AdamWSettings optimizer;  // its learning_rate is the highest
+  OptimizerSettings optimizer;  // its learning_rate is the highest
   int64_t warmup_tokens = 1'000'000;
   int64_t decay_tokens = 0;  // > 0: the rate falls to final_rate over so many tokens from here
   double final_rate = 0.0;   // as a share of the highest

@@ -76,7 +76,7 @@ TEST_P(EngineTest, GradientsAddUpAndAStepClearsThem) {
 
 // Both optimizers against AdamW as written down (Loshchilov and Hutter, 2019).
 TEST_P(EngineTest, StepsAreAdamW) {
-  const AdamWSettings settings{.learning_rate = 1e-2, .clip = 0.5};
+  const OptimizerSettings settings{.learning_rate = 1e-2, .clip = 0.5};
   std::vector<std::unique_ptr<Engine>> engines;
   engines.push_back(make_torch_engine(config_, weights_, "cpu", false, 8));
   if (cpu_engine_runs()) engines.push_back(make_cpu_engine(config_, weights_));
@@ -101,6 +101,38 @@ TEST_P(EngineTest, StepsAreAdamW) {
     for (size_t i = 0; i < w.size(); ++i) worst = std::max(worst, std::abs(got[i] - w[i]));
     EXPECT_LT(worst, 2e-5) << engine->describe();
   }
+}
+
+TEST_P(EngineTest, MuonTurnsLayerMatricesOrthogonally) {
+  std::vector<std::unique_ptr<Engine>> engines;
+  engines.push_back(make_torch_engine(config_, weights_, "cpu", false, 8));
+  if (cpu_engine_runs()) engines.push_back(make_cpu_engine(config_, weights_));
+  std::vector<std::vector<float>> after;
+  for (const auto& engine : engines) {
+    engine->accumulate(batch());
+    engine->step({.learning_rate = 1e-2, .weight_decay = 0, .muon = true});
+    after.push_back(engine->state().weights);
+    for (const NamedSlice& s : layout_.layer_matrices()) {
+      // All singular values of the change are near rate · scale · root of the larger side, so its
+      // norm is that times the root of the smaller.
+      double square = 0;
+      for (int64_t i = s.offset; i < s.offset + s.count(); ++i)
+        square +=
+            std::pow(after.back()[static_cast<size_t>(i)] - weights_[static_cast<size_t>(i)], 2);
+      const double full = 1e-2 * 0.2 * std::sqrt(static_cast<double>(s.rows * s.columns));
+      EXPECT_GT(std::sqrt(square), 0.7 * full) << s.name << engine->describe();
+      EXPECT_LT(std::sqrt(square), 1.2 * full) << s.name << engine->describe();
+    }
+  }
+  if (after.size() < 2) return;
+  std::vector<float> a = after[1], b = after[0];
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] -= weights_[i];
+    b[i] -= weights_[i];
+  }
+  // Small singular values, which BF16 gradients get wrong, are made as large as all others.
+  for (const NamedSlice& s : layout_.layer_matrices())
+    EXPECT_LT(difference(a, b, s), 0.5) << s.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, EngineTest, testing::Values(true, false),
