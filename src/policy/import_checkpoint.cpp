@@ -10,8 +10,7 @@ namespace sol {
 namespace {
 
 bool same(const Json& a, const Json& b) {
-  if (a.is_number() && b.is_number())  // levels are kept as float32
-    return std::abs(a.get<double>() - b.get<double>()) <= 1e-6;
+  if (a.is_number() && b.is_number()) return std::abs(a.get<double>() - b.get<double>()) <= 1e-6;
   if (!a.is_array() || !b.is_array()) return a == b;
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -23,7 +22,9 @@ bool same(const Json& a, const Json& b) {
 // order of an axis' levels counts: it numbers the actions.
 void check_settings(const Json& saved, const ImportSettings& s, const std::string& where) {
   const SequenceOptions& sequence = s.controller.sequence;
-  const Json expected{{"keep_fracs", s.space.kappa()},
+  std::vector<double> kappa;  // as they are written: 0.1, not float32's 0.10000000149
+  for (const float level : s.space.kappa()) kappa.push_back(std::stod(fmt::format("{}", level)));
+  const Json expected{{"keep_fracs", kappa},
                       {"struct_prune_choices", s.space.prune_notation()},
                       {"quant_choices", s.space.quant_notation()},
                       {"rollout_len", s.controller.horizon},

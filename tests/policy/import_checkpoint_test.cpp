@@ -60,7 +60,8 @@ TEST_F(ImportCheckpoint, ContradictionsAreErrors) {
   ImportSettings s = settings();
   s.space = ActionSpace({0.1f, 0.4f, 0.8f, 1.0f}, {0.6f, 0.8f, 1.0f}, {5, 16});
   EXPECT_THAT(error_of([&] { import(checkpoint(), s); }),
-              HasSubstr("policy.pt: was trained with keep_fracs = [0.1,0.4,0.7,1.0]"));
+              HasSubstr("policy.pt: was trained with keep_fracs = [0.1,0.4,0.7,1.0], but the "
+                        "configuration says [0.1,0.4,0.8,1.0]"));
   s = settings();
   s.controller.sequence.page_size = 4;
   EXPECT_THAT(error_of([&] { import(checkpoint(), s); }),

@@ -54,7 +54,7 @@ class Run {
                       engine_->describe()));
     validate();
     const bool complete = loop();
-    validate();
+    if (validated_ != progress_.tokens) validate();
     save();
     return complete;
   }
@@ -114,6 +114,7 @@ class Run {
                             o_.init ? load_weights(o_.model, config_, layout_)
                                     : initial_weights(config_, layout_, o_.seed));
     }
+    engine_steps_ = engine_->state().steps;
     if (progress_.window != o_.window) {
       progress_.window = o_.window;
       progress_.position = 0;
@@ -184,7 +185,6 @@ class Run {
     const int64_t windows = o_.step_tokens / o_.window, step_tokens = windows * o_.window;
     const double flops = training_flops(config_, o_.window);
     seconds_before_ = progress_.seconds;
-    engine_steps_ = engine_->state().steps;
     Stopwatch interval, since_save;
     double loss_sum = 0, norm_sum = 0;
     int steps = 0;
@@ -244,7 +244,7 @@ class Run {
   Progress progress_;
   Stopwatch run_time_;
   double seconds_before_ = 0;
-  int64_t engine_steps_ = 0, validated_ = 0;
+  int64_t engine_steps_ = 0, validated_ = -1;
 };
 
 }  // namespace
