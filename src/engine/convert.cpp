@@ -1,15 +1,12 @@
 #include "engine/convert.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/staged_directory.h"
 #include "engine/converted_weights.h"
 #include "engine/pack_weights.h"
 #include "model/fingerprint.h"
@@ -35,43 +32,6 @@ constexpr const char* kCompanions[] = {"config.json",
                                        "tokenizer.model",
                                        "chat_template.jinja",
                                        "chat_template.json"};
-
-// A directory that is removed again unless it was put in its place.
-class StagedDirectory {
- public:
-  explicit StagedDirectory(fs::path final) : final_(std::move(final)) {
-    path_ = final_;
-    path_ += fmt::format(".tmp-{}", ::getpid());
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);  // of a process that died with this number
-    ensure_writable_directory(path_);
-  }
-  ~StagedDirectory() {
-    std::error_code ignored;
-    if (!placed_) fs::remove_all(path_, ignored);
-  }
-  StagedDirectory(const StagedDirectory&) = delete;
-  StagedDirectory& operator=(const StagedDirectory&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void place() {
-    if (std::rename(path_.c_str(), final_.c_str()) != 0)
-      fail("{}: cannot rename {} to it: {}", final_.string(), path_.string(), std::strerror(errno));
-    placed_ = true;
-  }
-
- private:
-  fs::path final_, path_;
-  bool placed_ = false;
-};
-
-void require_free(const fs::path& to) {
-  std::error_code error;
-  if (!fs::exists(to, error)) return;
-  if (!fs::is_directory(to, error)) fail("{}: exists and is not a directory", to.string());
-  if (!fs::is_empty(to, error))
-    fail("{}: exists and is not empty; choose another directory or remove it", to.string());
-}
 
 // The list of tensors to make, in the order of the file's names.
 class Plan {
@@ -152,7 +112,7 @@ void convert_model(const fs::path& from, const fs::path& to, WeightType type,
   if (const auto before = conversion_of(config, store))
     fail("{}: was converted to {} weights already; convert the original model", from.string(),
          to_string(before->type));
-  require_free(to);
+  require_free_directory(to);
   const LlamaWeights weights = find_llama_weights(config, store);
   const Conversion conversion{.type = type,
                               .source_type = weights.layers.front().gate->type,

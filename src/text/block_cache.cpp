@@ -47,9 +47,9 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 std::string block_cache_key(const std::vector<std::filesystem::path>& files,
                             const TextOptions& options, const std::string& tokenizer_fingerprint) {
-  std::string text =
-      fmt::format("{} {} {} {}\n", std::string(start_mark.begin(), start_mark.end()),
-                  tokenizer_fingerprint, static_cast<int>(options.format), options.text_field);
+  std::string text = fmt::format(
+      "{} {} {} {}{}\n", std::string(start_mark.begin(), start_mark.end()), tokenizer_fingerprint,
+      static_cast<int>(options.format), options.framed ? "framed " : "", options.text_field);
   for (const std::filesystem::path& file : files) {
     std::error_code error;
     const uintmax_t size = std::filesystem::file_size(file, error);

@@ -16,8 +16,9 @@ using OnIds = std::function<void(std::span<const int32_t>)>;
 // Tokenises documents on all threads, in batches, and hands their ids out in the documents' order.
 class ParallelTokenizer {
  public:
-  ParallelTokenizer(const Tokenizer& tokenizer, const std::stop_token& stop, const OnIds& on_ids)
-      : tokenizer_(tokenizer), stop_(stop), on_ids_(on_ids) {}
+  ParallelTokenizer(const Tokenizer& tokenizer, bool framed, const std::stop_token& stop,
+                    const OnIds& on_ids)
+      : tokenizer_(tokenizer), framed_(framed), stop_(stop), on_ids_(on_ids) {}
 
   void add(std::string&& document) {
     pending_bytes_ += document.size();
@@ -31,6 +32,9 @@ class ParallelTokenizer {
       if (stop_.stop_requested()) throw Cancelled();
       const auto n = static_cast<size_t>(i);
       ids[n] = tokenizer_.encode(documents_[n], {.add_special_tokens = false});
+      if (!framed_) return;
+      ids[n].insert(ids[n].begin(), tokenizer_.bos_token_id());
+      ids[n].push_back(tokenizer_.eos_token_id());
     });
     for (const std::vector<int32_t>& part : ids) on_ids_(part);
     documents_.clear();
@@ -40,6 +44,7 @@ class ParallelTokenizer {
  private:
   static constexpr size_t batch_bytes = size_t{4} << 20;
   const Tokenizer& tokenizer_;
+  const bool framed_;
   const std::stop_token& stop_;
   const OnIds& on_ids_;
   std::vector<std::string> documents_;
@@ -48,7 +53,10 @@ class ParallelTokenizer {
 
 void tokenise(const std::vector<std::filesystem::path>& files, const TextOptions& options,
               const Tokenizer& tokenizer, const std::stop_token& stop, const OnIds& on_ids) {
-  ParallelTokenizer worker(tokenizer, stop, on_ids);
+  if (options.framed && (tokenizer.bos_token_id() < 0 || tokenizer.eos_token_id() < 0))
+    fail("documents are to stand between begin and end token, but the tokenizer names {}",
+         tokenizer.bos_token_id() < 0 ? "no begin token" : "no end token");
+  ParallelTokenizer worker(tokenizer, options.framed, stop, on_ids);
   for (const std::filesystem::path& file : files)
     read_documents(file, options, [&](std::string&& text) { worker.add(std::move(text)); });
   worker.flush();

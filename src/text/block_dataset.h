@@ -15,13 +15,15 @@
 namespace sol {
 
 // Documents tokenised without begin token and joined without separators, cut into blocks of
-// context + T + 1 ids (docs/arithmetic.md, "Data"). The last incomplete block is dropped.
+// context + T + 1 ids (docs/arithmetic.md, "Data"). The last incomplete block is dropped. Where the
+// options frame documents, each stands between the begin and the end token.
 class BlockDataset {
  public:
   // Tokenises `files`, or maps the cached result in `cache_dir` when one made from the same files
   // (path, size, time of change), options and tokenizer (its fingerprint) exists. An empty
   // cache_dir means no cache. Throws Error when there is not even one block, saying how many ids
-  // there were and are needed, Cancelled soon after `stop` is requested.
+  // there were and are needed, or when documents are to be framed and the tokenizer lacks one of
+  // the two tokens; Cancelled soon after `stop` is requested.
   static BlockDataset open(const std::vector<std::filesystem::path>& files,
                            const TextOptions& options, const Tokenizer& tokenizer, int block_length,
                            const std::filesystem::path& cache_dir, std::stop_token stop = {});
@@ -32,6 +34,7 @@ class BlockDataset {
   int64_t size() const;                             // number of blocks
   std::span<const int32_t> block(int64_t i) const;  // block_length ids
   int block_length() const { return block_length_; }
+  std::span<const int32_t> ids() const { return ids_; }  // all, those of no block included
 
  private:
   BlockDataset() = default;

@@ -12,6 +12,8 @@ struct TextOptions {
   // How a .txt file is cut into records: documents end with a line <|endoftext|>; wikitext: each
   // line with its newline is a record, blank lines dropped.
   enum class Format { documents, wikitext } format = Format::documents;
+  // Tokens: each record between the tokenizer's begin and end token, as a base model is trained on.
+  bool framed = false;
 };
 
 // Calls `on_document` for each record of a .txt, .jsonl or .raw file, or one of these compressed as

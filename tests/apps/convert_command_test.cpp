@@ -1,5 +1,7 @@
 #include <filesystem>
 
+#include "../model/llama2c_files.h"
+#include "base/file_io.h"
 #include "base/json.h"
 #include "run_program.h"
 
@@ -71,6 +73,66 @@ TEST_F(ConvertCommand, RefusesAConvertedModel) {
   expect_error(
       run_sol({"convert", "-m", golden("tiny_tied_bf16"), "--weights", "int8", "-o", out()}),
       {"not empty"});
+}
+
+TEST_F(ConvertCommand, ALlama2cModelRuns) {
+  const std::string model = (dir_.path() / "m.bin").string(),
+                    tokenizer = (dir_.path() / "t.bin").string();
+  write_file_atomically(model, test::llama2c_checkpoint());
+  write_file_atomically(tokenizer, test::llama2c_tokenizer(test::llama2c_pieces()));
+  const auto converted =
+      run_sol({"convert", "--from", "llama2c", "--tokenizer", tokenizer, model, "-o", out()});
+  ASSERT_EQ(converted.code, 0) << converted.err;
+  EXPECT_EQ(inspect(out())["parameters_by_dtype"]["F32"], inspect(out())["parameters"]);
+  EXPECT_NE(run_sol({"inspect", out()}).out.find("can run       yes"), std::string::npos);
+  const auto text = run_sol({"generate", "-m", out(), "-n", "5", "--temperature", "0", "ab"});
+  EXPECT_EQ(text.code, 0) << text.err;
+}
+
+TEST_F(ConvertCommand, APublishedPolicyBecomesAController) {
+  // A model of the policy's width.
+  const std::string model = (dir_.path() / "m.bin").string(),
+                    tokenizer = (dir_.path() / "t.bin").string(), base = out() + "-model",
+                    config = (dir_.path() / "c.yaml").string(),
+                    policy = golden("sol/policy_p1_nested.pt");
+  write_file_atomically(model, test::llama2c_checkpoint());
+  write_file_atomically(tokenizer, test::llama2c_tokenizer(test::llama2c_pieces()));
+  ASSERT_EQ(
+      run_sol({"convert", "--from", "llama2c", "--tokenizer", tokenizer, model, "-o", base}).code,
+      0);
+  const std::string yaml =
+      "name: p1\nactions:\n  keep: [0.1, 0.4, 0.7, 1.0]\n  prune: [s60, s80, s100]\n"
+      "  quant: [q5, q16]\nbudgets:\n  keep: [0.1, 1.0]\n  prune: [0.6, 1.0]\n"
+      "  quant: [0.3125, 1.0]\nquest:\n  page_size: 16\npolicy:\n  heads: 4\n";
+  write_file_atomically(config, yaml);
+  const std::vector<std::string> arguments{"convert", "--from", "sol-pt", "--config", config,
+                                           "-m",      base,     policy,   "-o",       out()};
+  const auto converted = run_sol(arguments);
+  ASSERT_EQ(converted.code, 0) << converted.err;
+  EXPECT_NE(converted.out.find("9185 parameters for 24 actions"), std::string::npos)
+      << converted.out;
+  const auto text = run_sol({"generate", "-m", base, "-c", out(), "--keep", "0.5", "--prune", "0.8",
+                             "--bits", "10", "-n", "4", "ab"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  expect_error(run_sol(arguments), {"not empty"});
+  std::filesystem::remove_all(out());
+  expect_error(run_sol({"convert", "--from", "sol-pt", "--config", config, "-m",
+                        golden("tiny_tied_f32"), policy, "-o", out()}),
+               {"model of width 32, but this one has 64"});
+}
+
+TEST_F(ConvertCommand, OptionsOfOtherSourcesAreRefused) {
+  expect_error(run_sol({"convert", "-o", out()}), {"--weights is required"});
+  expect_error(run_sol({"convert", "--from", "llama2c", "-o", out()}), {"needs the file"});
+  expect_error(run_sol({"convert", "--from", "llama2c", "x.bin", "-o", out()}),
+               {"needs the model's --tokenizer"});
+  expect_error(run_sol({"convert", "--from", "sol-pt", "x.pt", "-o", out()}),
+               {"needs the --config"});
+  expect_error(run_sol({"convert", "--from", "sol-pt", "--weights", "int8", "x.pt", "-o", out()}),
+               {"takes no --weights"});
+  expect_error(run_sol({"convert", "--weights", "int8", "x.pt", "-o", out()}), {"named with -m"});
+  expect_error(run_sol({"convert", "--weights", "int8", "--config", "x.yaml", "-o", out()}),
+               {"goes with --from sol-pt"});
 }
 
 }  // namespace

@@ -54,6 +54,24 @@ class BlockDatasetTest : public testing::Test {
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
+TEST_F(BlockDatasetTest, DocumentsCanStandBetweenBeginAndEndToken) {
+  TextOptions framed;
+  framed.framed = true;
+  const auto plain = open(1), with = BlockDataset::open({text()}, framed, *tokenizer_, 1, cache());
+  std::vector<int32_t> expected;
+  for (const char* document :
+       {"Once upon a time", "there was a house.\nAnd a garden.", "The end."}) {
+    const auto ids = tokenizer_->encode(document, {.add_special_tokens = false});
+    expected.push_back(tokenizer_->bos_token_id());
+    expected.insert(expected.end(), ids.begin(), ids.end());
+    expected.push_back(tokenizer_->eos_token_id());
+  }
+  EXPECT_EQ(std::vector<int32_t>(with.ids().begin(), with.ids().end()), expected);
+  // Both are cached, apart.
+  EXPECT_EQ(cache_files().size(), 2u);
+  EXPECT_EQ(open(1).ids().size(), expected.size() - 6);
+}
+
 TEST_F(BlockDatasetTest, AStopLeavesNothingBehind) {
   std::stop_source stop;
   stop.request_stop();
