@@ -40,9 +40,9 @@ std::vector<double> kernel_density(std::span<const double> values, double bandwi
 }
 
 std::vector<double> kernel_density_2d(std::span<const double> x, std::span<const double> y,
-                                      std::span<const double> x_at, std::span<const double> y_at) {
+                                      double x_width, double y_width, std::span<const double> x_at,
+                                      std::span<const double> y_at) {
   if (x.size() != y.size()) fail("a density of {} abscissas and {} ordinates", x.size(), y.size());
-  const double x_width = kernel_bandwidth(x, 2), y_width = kernel_bandwidth(y, 2);
   std::vector<double> density(x_at.size() * y_at.size(), 0.0);
   std::vector<double> across(x_at.size());
   const double share = 1.0 / static_cast<double>(x.size());

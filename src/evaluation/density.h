@@ -15,9 +15,11 @@ double kernel_bandwidth(std::span<const double> values, int dimensions = 1);
 std::vector<double> kernel_density(std::span<const double> values, double bandwidth,
                                    std::span<const double> at);
 
-// Of pairs (x[i], y[i]), with a product kernel, at the grid's points, row by row of y_at.
+// Of pairs (x[i], y[i]), with a product kernel of these widths, at the grid's points, row by row of
+// y_at.
 std::vector<double> kernel_density_2d(std::span<const double> x, std::span<const double> y,
-                                      std::span<const double> x_at, std::span<const double> y_at);
+                                      double x_width, double y_width, std::span<const double> x_at,
+                                      std::span<const double> y_at);
 
 // `count` values from low to high, both included.
 std::vector<double> evenly_spaced(double low, double high, int count);

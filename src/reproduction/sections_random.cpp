@@ -22,11 +22,13 @@ std::vector<PlotArea> density_cells(const std::vector<double>& x, const std::vec
   constexpr int columns = 60, rows = 40, shades = 8;
   const auto [x_low, x_high] = std::ranges::minmax(x);
   const auto [y_low, y_high] = std::ranges::minmax(y);
-  const double x_room = std::max(2.5 * kernel_bandwidth(x, 2), 1e-3);
-  const double y_room = std::max(2.5 * kernel_bandwidth(y, 2), 1e-3 * y_high);
+  // Schedules of one point spend the same to the last step: a width that can be seen.
+  const double x_width = std::max(kernel_bandwidth(x, 2), 4e-3);
+  const double y_width = std::max(kernel_bandwidth(y, 2), 1e-3 * y_high);
+  const double x_room = 2.5 * x_width, y_room = 2.5 * y_width;
   const auto x_at = evenly_spaced(x_low - x_room, x_high + x_room, columns);
   const auto y_at = evenly_spaced(std::max(y_low - y_room, 0.5 * y_low), y_high + y_room, rows);
-  const std::vector<double> density = kernel_density_2d(x, y, x_at, y_at);
+  const std::vector<double> density = kernel_density_2d(x, y, x_width, y_width, x_at, y_at);
   const double most = *std::ranges::max_element(density);
   const double half_x = (x_at[1] - x_at[0]) / 2, half_y = (y_at[1] - y_at[0]) / 2;
   const auto shade = [&](size_t row, size_t column) {

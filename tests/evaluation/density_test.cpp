@@ -33,7 +33,7 @@ TEST(KernelDensity, IntegratesToOne) {
 
   const auto y_at = evenly_spaced(6, 14, 201), x_at = evenly_spaced(-4, 4, 201);
   double volume = 0;
-  for (const double density : kernel_density_2d(values, ordinates, x_at, y_at))
+  for (const double density : kernel_density_2d(values, ordinates, 0.3, 0.2, x_at, y_at))
     volume += density * 8 / 200 * 8 / 200;
   EXPECT_NEAR(volume, 1, 1e-3);
 }
@@ -41,7 +41,7 @@ TEST(KernelDensity, IntegratesToOne) {
 TEST(KernelDensity, RowsOfThePlaneAreOrdinates) {
   const std::vector<double> x{0, 0.1, -0.1}, y{5, 5.1, 4.9};
   const std::vector<double> x_at{0, 3}, y_at{1, 5};
-  const auto density = kernel_density_2d(x, y, x_at, y_at);
+  const auto density = kernel_density_2d(x, y, 0.1, 0.1, x_at, y_at);
   ASSERT_EQ(density.size(), 4u);
   EXPECT_EQ(std::max_element(density.begin(), density.end()) - density.begin(), 2);  // (0, 5)
 }
