@@ -63,6 +63,10 @@ void run_trainer(const std::vector<std::string>& arguments) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) fail("cannot start {}", program.string());
   if (WIFEXITED(status) && WEXITSTATUS(status) > 128) throw Cancelled();
+  if (WIFSIGNALED(status))
+    fail(
+        "training was ended by signal {} ({}); where memory ran out, a smaller rollout.batch helps",
+        WTERMSIG(status), strsignal(WTERMSIG(status)));
   fail("training failed; its message stands above");
 }
 
@@ -105,6 +109,8 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
     };
     for (const fs::path& file : study.train.files) with("--data", file.string());
     for (const auto& [key, value] : controller.overrides) with("--set", key + "=" + value);
+    with("--set", study.train.format == TextOptions::Format::wikitext ? "data.format=wikitext"
+                                                                      : "data.format=documents");
     if (controller.updates > 0) with("--updates", std::to_string(controller.updates));
     if (controller.minutes > 0) with("--minutes", std::to_string(controller.minutes));
     run_trainer(arguments);
@@ -124,6 +130,28 @@ Study flagged_study(const ReproduceFlags& flags) {
   replace(study.test, flags.test);
   if (flags.quick) make_quick(study);
   return study;
+}
+
+// Before any work: which texts the jobs that are still to do will read.
+void require_texts(const Study& study, const StudyResults& results,
+                   const std::set<std::string>& sections) {
+  bool trains = false, validates = false, tests = false;
+  for (const Job& job : wanted_jobs(study, sections)) {
+    if (results.has(job.name)) continue;
+    const std::string kind = job.name.substr(0, job.name.find('/'));
+    if (kind == "train")
+      trains = trains || job.work > 1;  // one that is ready needs no text
+    else
+      (kind == "frontier" ? validates : tests) = true;
+  }
+  const auto require = [](bool needed, const StudyText& text) {
+    if (needed && text.files.empty())
+      fail("the study needs {} text: give it in the configuration under data.{}, or with --{}-data",
+           text.label, text.name, text.name);
+  };
+  require(trains, study.train);
+  require(validates, study.valid);
+  require(tests, study.test);
 }
 
 void write_report(const Study& study, const StudyResults& results, const ReproduceFlags& flags) {
@@ -156,6 +184,7 @@ void run_reproduce(ReproduceFlags& flags) {
   wanted_jobs(study, sections);  // a misspelt section is an error before the model is loaded
   if (flags.report) {
     const StudyResults results = StudyResults::read(flags.out);
+    results.require_study(study.to_json());
     write_report(study, results, flags);
     return;
   }
@@ -165,16 +194,21 @@ void run_reproduce(ReproduceFlags& flags) {
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   const RunInfo run = describe_run(*model, file_name(dir), study.seed, command_line());
   Json identity = study.to_json();
+  const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   identity["model"] = run.model;
   identity["model_fingerprint"] = run.model_fingerprint;
   identity["precision"] = run.precision;
   identity["weights"] = run.weights;
   identity["outside_paper"] = run.outside_paper;
-  StudyResults results = StudyResults::open(flags.out, identity);
+  identity["tokenizer"] = tokenizer->fingerprint();
+  identity["deterministic"] = flags.model.deterministic;
+  ensure_writable_directory(flags.out);
   const DirectoryLock lock(flags.out);
+  StudyResults results = StudyResults::open(flags.out, identity);
+  require_texts(study, results, sections);
 
   Laboratory lab({.model = model.get(),
-                  .tokenizer = load_flagged_tokenizer(flags.model, *model),
+                  .tokenizer = tokenizer,
                   .study = &study,
                   .results = &results,
                   .train = make_trainer(flags, study),

@@ -17,7 +17,7 @@ namespace sol {
 //   after all of them, per layer and key head: page summaries [pages][2][dim], minimum and maximum
 //   (or mean and variance).
 // Summaries have the cache's type: the extremum of stored values is one of them, so nothing is
-// lost.
+// lost; moments are rounded to it.
 struct CacheLayout {
   CacheLayout(const LlamaConfig& config, const SequenceOptions& options, kernels::ElementType type,
               kernels::PageSummary summary = kernels::PageSummary::extrema);

@@ -20,6 +20,7 @@ struct Step {
   double increase = 0;   // under the policy
   double previous = -1;  // of the current token, dense; -1: it is the prefix's last
   int t = 0;             // from 1
+  size_t budget = 0;     // which of them
   TokenKind kind = TokenKind::other;
 };
 
@@ -73,11 +74,11 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return result;
 }
 
-// Spearman's; 0 where either side is all equal.
-double rank_correlation(const std::vector<Step>& steps, double Step::*key) {
+// Spearman's, of one budget's steps; 0 where either side is all equal.
+double rank_correlation(const std::vector<Step>& steps, size_t budget, double Step::*key) {
   std::vector<double> spent, other;
   for (const Step& step : steps) {
-    if (step.*key < 0) continue;
+    if (step.budget != budget || step.*key < 0) continue;
     spent.push_back(step.net_keep);
     other.push_back(step.*key);
   }
@@ -90,6 +91,13 @@ double rank_correlation(const std::vector<Step>& steps, double Step::*key) {
     bb += (b[i] - mean) * (b[i] - mean);
   }
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+// Budgets apart: how much is spent differs most between them, which says nothing about tokens.
+double mean_rank_correlation(const std::vector<Step>& steps, size_t budgets, double Step::*key) {
+  double sum = 0;
+  for (size_t budget = 0; budget < budgets; ++budget) sum += rank_correlation(steps, budget, key);
+  return sum / static_cast<double>(budgets);
 }
 
 std::vector<StepGroup> grouped(const std::vector<Step>& steps, const ActionSpace& space, int count,
@@ -180,6 +188,7 @@ Behaviour run_behaviour(BlockEvaluator& evaluator, const BlockDataset& data, con
         step.increase = -static_cast<double>(played.log_probs[at]) - step.dense;
         if (t > 0) step.previous = -static_cast<double>(reference.log_probs[at - 1]);
         step.t = t + 1;
+        step.budget = arm - 1;
         step.kind = kinds[token];
         steps.push_back(step);
       }
@@ -198,8 +207,9 @@ Behaviour run_behaviour(BlockEvaluator& evaluator, const BlockDataset& data, con
       steps, space, static_cast<int>(TokenKind::other) + 1,
       [](const Step& step) { return static_cast<int>(step.kind); },
       [](int i) { return std::string(to_string(static_cast<TokenKind>(i))); });
-  behaviour.rank_correlation = rank_correlation(steps, &Step::dense);
-  behaviour.rank_correlation_previous = rank_correlation(steps, &Step::previous);
+  behaviour.rank_correlation = mean_rank_correlation(steps, budgets.size(), &Step::dense);
+  behaviour.rank_correlation_previous =
+      mean_rank_correlation(steps, budgets.size(), &Step::previous);
   return behaviour;
 }
 

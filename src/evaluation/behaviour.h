@@ -26,14 +26,14 @@ struct StepGroup {
   double increase = 0;   // of the target's surprisal under the policy, over dense, mean, nats
 };
 
-// All steps of all budgets together.
+// Groups hold the steps of all budgets.
 struct Behaviour {
   std::vector<StepGroup> by_surprisal;  // tenths of the steps, by the target's surprisal when dense
   std::vector<StepGroup> by_previous;  // likewise by the current token's, which the policy can know
   std::vector<StepGroup> by_step;      // t = 1..T
   std::vector<StepGroup> by_kind;      // of the current token
   // Spearman's rank correlation of a step's net keep-rate with the surprisal of its target, and of
-  // the current token.
+  // the current token: the mean over budgets of each one's.
   double rank_correlation = 0, rank_correlation_previous = 0;
 };
 

@@ -154,6 +154,10 @@ FreeGeneration run_free_generation(FrozenModel& model, const BlockDataset& block
         "free generation: {} prompts of {} tokens, {} tokens each, {} together: all must be "
         "positive",
         options.prompts, options.prompt_tokens, options.tokens, options.batch);
+  const int64_t needed = int64_t{options.prompt_tokens} + options.tokens;
+  if (needed > model.config().max_position_embeddings)
+    fail("free generation of {} tokens after {} needs {} positions, but the model has {}",
+         options.tokens, options.prompt_tokens, needed, model.config().max_position_embeddings);
   if (blocks.block_length() != options.block_length())
     fail("the data is cut into blocks of {} ids, but free generation needs {}",
          blocks.block_length(), options.block_length());

@@ -181,11 +181,11 @@ struct Kernels {
   // Likewise mean then variance (of the whole page, not of a sample), rounded to the type.
   void (*page_moments)(const void* keys, ElementType type, int count, int dim, void* moments);
 
-  // Of extrema: score[h * stride + p] = Σ_d max(q_d, 0)·max_d + min(q_d, 0)·min_d, for the `heads`
-  // queries at q
-  // ([heads][dim]) that share these keys and pages p in [first, first + count), float32 (paper,
-  // "Quest masking"; docs/arithmetic.md). Of moments: Σ_d q_d·mean_d + q_d²·variance_d / (2√dim),
-  // the logarithm of the mean of exp(q·k / √dim) over keys so distributed, times √dim.
+  // score[h * stride + p] for the `heads` queries at q ([heads][dim]) that share these keys and
+  // pages p in [first, first + count), float32. Of extrema: Σ_d max(q_d, 0)·max_d + min(q_d,
+  // 0)·min_d (paper, "Quest masking"; docs/arithmetic.md). Of moments: Σ_d q_d·mean_d +
+  // q_d²·variance_d / (2√dim), the logarithm of the mean of exp(q·k / √dim) over keys so
+  // distributed, times √dim.
   void (*page_scores)(const float* q, int heads, const PagesView& pages, int first, int count,
                       float* score, int64_t stride);
 

@@ -147,6 +147,7 @@ Json sweep_to_json(const Sweep& sweep) {
           {"page_size", sequence.page_size},
           {"sinks", sequence.sinks},
           {"window", sequence.window},
+          {"force_sinks", sequence.force_sinks},
           {"timed", protocol.timed},
           {"blocks", sweep.blocks},
           {"dense", outcome_to_json(sweep.dense)},
@@ -162,6 +163,7 @@ Sweep sweep_from_json(const Json& json, const std::string& where) {
   protocol.sequence.page_size = json_get<int>(json, "page_size", where);
   protocol.sequence.sinks = json_get<int>(json, "sinks", where);
   protocol.sequence.window = json_get<int>(json, "window", where);
+  protocol.sequence.force_sinks = json_get<bool>(json, "force_sinks", where);
   protocol.timed = json_get<bool>(json, "timed", where);
   Sweep sweep{.policy = json_get<std::string>(json, "policy", where),
               .baselines = numbers<std::string>(json, "baselines", where),

@@ -37,6 +37,16 @@ Figure share_of(double share) {
   return {percent(share), share};
 }
 
+Figure signed_figure(double value, int digits) {
+  if (!std::isfinite(value)) return {"n/a", nullptr};
+  return {signed_number(value, digits), value};
+}
+
+Figure signed_percent(double share) {
+  if (!std::isfinite(share)) return {"n/a", nullptr};
+  return {signed_number(100 * share, 1) + " %", share};
+}
+
 FigureTable::FigureTable(std::string name, std::string caption, std::vector<Column> columns)
     : name_(std::move(name)), caption_(std::move(caption)), columns_(std::move(columns)) {}
 

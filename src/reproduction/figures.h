@@ -22,6 +22,8 @@ struct Figure {
 Figure number(double value, int digits = 2);
 Figure count(int64_t value);
 Figure share_of(double share);  // in percent
+Figure signed_figure(double value, int digits = 3);
+Figure signed_percent(double share);
 
 class FigureTable {
  public:

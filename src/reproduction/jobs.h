@@ -20,8 +20,7 @@ struct Job {
 // The sections' names, in the order of work.
 const std::vector<std::string>& section_names();
 
-// In the order of work: every job stands behind those it needs. `trained`: whether controllers can
-// be trained here; else those that are there already are used.
+// In the order of work: every job stands behind those it needs.
 std::vector<Job> plan_jobs(const Study& study);
 
 // Names of jobs, for those who write results and those who read them.
@@ -37,6 +36,8 @@ std::string free_job(const std::string& family, const std::string& controller);
 // `what`: a text's label or "context-256".
 std::string transfer_job(const std::string& family, const std::string& controller,
                          const std::string& what);
+// Whether a family has that controller and it is trained here, so that other seeds can be.
+bool trained_again(const StudyFamily& family, const std::string& controller);
 // A controller trained again with another seed.
 std::string reseeded(const std::string& controller, uint64_t seed);
 

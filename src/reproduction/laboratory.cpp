@@ -70,14 +70,14 @@ ProtocolOptions Laboratory::protocol(const Controller& controller) const {
 }
 
 std::unique_ptr<Policy> Laboratory::policy(const std::string& name, const Controller& controller,
-                                           const BlockEvaluator& evaluator) const {
+                                           int64_t sequences) const {
   PolicyParts parts;
   parts.space = controller.space();
   parts.controller = &controller;
   parts.seed = study().seed;
   parts.deterministic = deterministic();
   parts.vocab_size = model().config().vocab_size;
-  parts.sequences = static_cast<int64_t>(evaluator.indices().size());
+  parts.sequences = sequences;
   return make_named_policy(name, parts);
 }
 

@@ -24,7 +24,7 @@ struct TrainingOrder {
   const StudyController* controller = nullptr;
   std::filesystem::path out;  // becomes the controller's directory; a checkpoint may lie in it
   std::filesystem::path cache;
-  std::optional<uint64_t> seed;  // instead of the configuration's
+  std::optional<uint64_t> seed;  // instead of the study's
 };
 // Throws Error when training fails, Cancelled when it is interrupted; returns when `out` holds the
 // controller.
@@ -52,7 +52,6 @@ class Laboratory {
   std::stop_token stop() const { return parts_.stop; }
 
   void train(const TrainingOrder& order) const;
-  bool can_train() const { return static_cast<bool>(parts_.train); }
 
   // A family's controller, trained or ready. Throws Error when it is not there yet or was made for
   // another model.
@@ -64,9 +63,9 @@ class Laboratory {
   // The first `count` blocks (0: all; fewer when the text has fewer) under a controller's protocol.
   BlockEvaluator evaluator(const StudyText& text, const ProtocolOptions& protocol, int count);
   ProtocolOptions protocol(const Controller& controller) const;
-  // Of a policy by its name, beside that controller.
+  // Of a policy by its name, beside that controller, for an evaluation of so many sequences.
   std::unique_ptr<Policy> policy(const std::string& name, const Controller& controller,
-                                 const BlockEvaluator& evaluator) const;
+                                 int64_t sequences) const;
 
  private:
   Parts parts_;

@@ -74,6 +74,20 @@ StudyResults StudyResults::read(const std::filesystem::path& dir) {
   return results;
 }
 
+void StudyResults::require_study(const Json& study) const {
+  const Json wanted = parse_json(to_text(study), "this study");
+  for (const auto& [key, value] : wanted.items()) {
+    const std::string difference =
+        identity_.contains(key) ? first_difference(identity_[key], value, key) : key;
+    if (!difference.empty())
+      fail(
+          "{} holds another study: it differs in {}; report it with the configuration and options "
+          "it "
+          "was run with",
+          dir_.string(), difference);
+  }
+}
+
 std::filesystem::path StudyResults::controller_dir(const std::string& family,
                                                    const std::string& controller) const {
   return dir_ / "controllers" / family / controller;

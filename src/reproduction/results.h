@@ -1,5 +1,5 @@
 // A study's directory: what every finished job found.
-//   study.json         the study, the model and the program; a directory holds one study
+//   study.json         the study and the model; a directory holds one study
 //   controllers/       F/C: the trained controllers
 //   jobs/              one file per finished job; its name is the job's
 //   report.html, csv/  made from the jobs at any time
@@ -21,6 +21,10 @@ class StudyResults {
   static StudyResults open(const std::filesystem::path& dir, const Json& identity);
   // Only to read. Throws Error when there is no study in it.
   static StudyResults read(const std::filesystem::path& dir);
+
+  // Throws Error naming the first setting of `study` (Study::to_json) that this directory's study
+  // does not have.
+  void require_study(const Json& study) const;
 
   const std::filesystem::path& dir() const { return dir_; }
   const Json& identity() const { return identity_; }

@@ -88,7 +88,7 @@ StudyOutcome run_study(Laboratory& lab, const RunInfo& run, const std::set<std::
       lab.results().store(job.name, result, stopwatch.seconds(), run);
     } catch (const Cancelled&) {
       throw;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // of any kind: a day's work must not end with it
       give_up(job, error.what());
       continue;
     }

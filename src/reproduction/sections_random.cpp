@@ -268,7 +268,8 @@ Section search_section(ReportInput& input) {
                                   violin_plot(shown, "Random schedules at operating points"));
     all.insert(all.end(), shown.begin(), shown.end());
   }
-  section.html += best_of_sentence(all, "the paper: 8 of 12, best of 500");
+  section.html += best_of_sentence(
+      all, "the paper, whose random schedules draw actions uniformly: 8 of 12, best of 500");
   section.show(std::move(table));
   section.html += input.missing();
   section.html +=
@@ -294,7 +295,7 @@ Section single_section(ReportInput& input) {
       if (!points || points->empty()) continue;
       for (size_t i = 0; i < points->size(); ++i)
         add_search(table, family.name, name, fmt::format("{}", i + 1), (*points)[i]);
-      // The middle budget stands for the setting, as in the paper's figure.
+      // One budget stands for the setting in the figure; the table has all.
       shown.push_back({name, (*points)[points->size() / 2]});
     }
     if (!shown.empty())
@@ -302,7 +303,8 @@ Section single_section(ReportInput& input) {
                                   violin_plot(shown, "Single-axis settings, middle budget"));
     all.insert(all.end(), shown.begin(), shown.end());
   }
-  section.html += best_of_sentence(all, "the paper: 7 of 9, best of 30");
+  section.html += best_of_sentence(
+      all, "the paper, whose random schedules draw actions uniformly: 7 of 9, best of 30");
   section.show(std::move(table));
   section.html += input.missing();
   return section;

@@ -56,16 +56,21 @@ std::string frontier_row(ReportInput& input, const StudyFamily& family,
 struct PaperRow {
   const char* controller;
   double gain, wins;
+  int actions;
+  float least_kappa;
 };
-constexpr PaperRow paper_rows[] = {{"t4", 0.127 / 9.66, 0.587},
-                                   {"t16", 0.160 / 11.42, 0.704},
-                                   {"t64", 0.212 / 9.34, 0.847},
-                                   {"2l", 0.383 / 11.89, 0.953},
-                                   {"3l", 0.309 / 10.94, 0.844}};
+constexpr PaperRow paper_rows[] = {{"t4", 0.127 / 9.66, 0.587, 336, 0.1f},
+                                   {"t16", 0.160 / 11.42, 0.704, 336, 0.1f},
+                                   {"t64", 0.212 / 9.34, 0.847, 336, 0.1f},
+                                   {"2l", 0.383 / 11.89, 0.953, 8, 0.1f},
+                                   {"3l", 0.309 / 10.94, 0.844, 27, 0.1f}};
 
-const PaperRow* paper_row(const std::string& controller) {
+// Null for other levels than the paper's.
+const PaperRow* paper_row(const std::string& controller, const ActionSpace& space) {
   for (const PaperRow& row : paper_rows)
-    if (controller == row.controller) return &row;
+    if (controller == row.controller && space.size() == row.actions &&
+        space.kappa().front() == row.least_kappa && space.bits().front() == 5)
+      return &row;
   return nullptr;
 }
 
@@ -85,13 +90,6 @@ std::vector<FigureTable::Column> comparison_columns() {
           {"win_rate", "Wins"},
           {"paper_relative", "Paper"},
           {"paper_win_rate", "Paper, wins"}};
-}
-
-Figure signed_figure(double value, int digits = 3) {
-  return {signed_number(value, digits), value};
-}
-Figure signed_percent(double share) {
-  return {signed_number(100 * share, 1) + " %", share};
 }
 
 void add_comparison(FigureTable& table, const StudyFamily& family, const std::string& controller,
@@ -134,7 +132,7 @@ void show_seeds(ReportInput& input, Section& section) {
                      {"interval_high", "to"},
                      {"win_rate", "Wins"}});
   for (const StudyFamily& family : input.study().families) {
-    if (!family.find(seeds.controller) || seeds.seeds.empty()) continue;
+    if (!trained_again(family, seeds.controller) || seeds.seeds.empty()) continue;
     std::vector<std::string> names{seeds.controller};
     for (const uint64_t seed : seeds.seeds) names.push_back(reseeded(seeds.controller, seed));
     for (const std::string& name : names) {
@@ -183,7 +181,7 @@ Section statistics_section(ReportInput& input) {
         const SweepView* view = input.sweep(sweep_job(family.name, name));
         const Comparison* row =
             view ? view->summary.find("fixed", matching, Scope::inside) : nullptr;
-        if (row) add_comparison(table, family, name, *row, paper_row(name));
+        if (row) add_comparison(table, family, name, *row, paper_row(name, view->sweep.space));
       }
     section.show(std::move(table));
   }

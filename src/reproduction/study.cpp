@@ -1,16 +1,23 @@
 #include "reproduction/study.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "base/fail.h"
+#include "base/file_io.h"
+#include "base/hash.h"
 #include "base/yaml.h"
 
 namespace sol {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Their product stays below 2^20, the draws that jobs.cpp keeps apart for each experiment.
+constexpr int most_schedules = 10000, most_points = 100;
 
 fs::path beside(const fs::path& config, const std::string& path) {
   return path.empty() ? fs::path() : (config.parent_path() / path).lexically_normal();
@@ -26,9 +33,10 @@ int int_in(YamlMap& map, const std::string& key, int fallback, int low,
   return value;
 }
 
-StudyText read_text(YamlMap map, const fs::path& config, const std::string& label) {
+StudyText read_text(YamlMap map, const fs::path& config, const std::string& name) {
   StudyText text;
-  text.label = map.get_or("label", label);
+  text.name = name;
+  text.label = map.get_or("label", name);
   for (const std::string& file : map.get<std::vector<std::string>>("files"))
     text.files.push_back(beside(config, file));
   if (text.files.empty()) fail("{}: files names no file", map.place("files"));
@@ -109,8 +117,8 @@ void read_spaces(YamlMap map, Study& study) {
   spaces.controllers = map.get_or("controllers", spaces.controllers);
   check_known(study, map, "controllers", spaces.controllers);
   spaces.baselines = map.get_or("baselines", spaces.baselines);
-  if (std::ranges::find(spaces.baselines, "fixed") == spaces.baselines.end())
-    fail("{}: \"fixed\" must be among the baselines: every verdict is against it",
+  if (spaces.baselines.empty() || spaces.baselines.front() != "fixed")
+    fail("{}: \"fixed\" must be the first baseline: every verdict is against it",
          map.place("baselines"));
   map.reject_unknown();
 }
@@ -119,8 +127,8 @@ void read_single(YamlMap map, Study& study) {
   auto& single = study.experiments.single;
   single.controllers = map.get<std::vector<std::string>>("controllers");
   check_known(study, map, "controllers", single.controllers);
-  single.schedules = int_in(map, "schedules", single.schedules, 1, 100000);
-  single.points = int_in(map, "points", single.points, 1, 1000);
+  single.schedules = int_in(map, "schedules", single.schedules, 1, most_schedules);
+  single.points = int_in(map, "points", single.points, 1, most_points);
   map.reject_unknown();
 }
 
@@ -173,13 +181,15 @@ void read_experiments(YamlMap map, Study& study, const fs::path& config) {
   if (auto m = map.optional_map("spaces")) read_spaces(*m, study);
   if (auto m = map.optional_map("landscape")) {
     experiments.landscape.schedules =
-        int_in(*m, "schedules", experiments.landscape.schedules, 1, 100000);
-    experiments.landscape.points = int_in(*m, "points", experiments.landscape.points, 1, 1000);
+        int_in(*m, "schedules", experiments.landscape.schedules, 1, most_schedules);
+    experiments.landscape.points =
+        int_in(*m, "points", experiments.landscape.points, 1, most_points);
     m->reject_unknown();
   }
   if (auto m = map.optional_map("search")) {
-    experiments.search.schedules = int_in(*m, "schedules", experiments.search.schedules, 1, 100000);
-    experiments.search.points = int_in(*m, "points", experiments.search.points, 1, 1000);
+    experiments.search.schedules =
+        int_in(*m, "schedules", experiments.search.schedules, 1, most_schedules);
+    experiments.search.points = int_in(*m, "points", experiments.search.points, 1, most_points);
     m->reject_unknown();
   }
   if (auto m = map.optional_map("single")) read_single(*m, study);
@@ -214,10 +224,35 @@ void read_experiments(YamlMap map, Study& study, const fs::path& config) {
   map.reject_unknown();
 }
 
+// A text may be larger than memory; what changes it changes its size, beginning or end.
+std::string text_identity(const fs::path& file) {
+  constexpr uint64_t ends = 1 << 20;
+  const int descriptor = open_regular_file(file);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(fdopen(descriptor, "rb"),
+                                                               std::fclose);
+  if (!stream) fail("{}: cannot be read", file.string());
+  const uint64_t size = fs::file_size(file);
+  std::string bytes(ends, '\0');
+  Hash128 hash;
+  hash.add(fmt::format("{} ", size));
+  for (const uint64_t from : {uint64_t{0}, size > ends ? size - ends : 0}) {
+    if (std::fseek(stream.get(), static_cast<long>(from), SEEK_SET) != 0)
+      fail("{}: cannot be read", file.string());
+    const size_t got = std::fread(bytes.data(), 1, bytes.size(), stream.get());
+    hash.add(std::string_view(bytes).substr(0, got));
+  }
+  return hash.hexadecimal();
+}
+
+Json named(const fs::path& file, const std::string& identity) {
+  return {{"name", file.filename().string()}, {"identity", identity}};
+}
+
 Json text_json(const StudyText& text) {
   Json files = Json::array();
-  for (const fs::path& file : text.files) files.push_back(file.filename().string());
-  return {{"label", text.label},
+  for (const fs::path& file : text.files) files.push_back(named(file, text_identity(file)));
+  return {{"name", text.name},
+          {"label", text.label},
           {"files", files},
           {"format", text.format == TextOptions::Format::wikitext ? "wikitext" : "documents"}};
 }
@@ -225,9 +260,10 @@ Json text_json(const StudyText& text) {
 Json controller_json(const StudyController& controller) {
   Json overrides = Json::array();
   for (const auto& [key, value] : controller.overrides) overrides.push_back(key + "=" + value);
+  const fs::path file =
+      controller.ready.empty() ? controller.configuration : controller.ready / "controller.json";
   return {{"name", controller.name},
-          {"config", controller.configuration.filename().string()},
-          {"ready", controller.ready.filename().string()},
+          {controller.ready.empty() ? "config" : "ready", named(file, hash_128(read_file(file)))},
           {"set", overrides},
           {"updates", controller.updates},
           {"minutes", controller.minutes}};
@@ -251,8 +287,8 @@ Study load_study(const fs::path& config) {
   study.seed = static_cast<uint64_t>(seed);
 
   if (auto data = root.optional_map("data")) {
-    if (data->has("train")) study.train = read_text(data->map("train"), config, "training");
-    if (data->has("valid")) study.valid = read_text(data->map("valid"), config, "validation");
+    if (data->has("train")) study.train = read_text(data->map("train"), config, "train");
+    if (data->has("valid")) study.valid = read_text(data->map("valid"), config, "valid");
     if (data->has("test")) study.test = read_text(data->map("test"), config, "test");
     data->reject_unknown();
   }

@@ -16,6 +16,7 @@ namespace sol {
 
 // Some text that the study reads.
 struct StudyText {
+  std::string name;   // "train", or the key it is given under: part of file names
   std::string label;  // in tables
   std::vector<std::filesystem::path> files;
   TextOptions::Format format = TextOptions::Format::documents;
@@ -96,7 +97,8 @@ struct StudyExperiments {
 struct Study {
   std::string name;
   std::filesystem::path model;  // empty: the embedded one
-  StudyText train, valid, test;
+  StudyText train{"train", "training", {}}, valid{"valid", "validation", {}},
+      test{"test", "test", {}};
   uint64_t seed = 1234;
   int context = 1024;
   int blocks = 112;            // of the test text; 0: all
@@ -107,6 +109,8 @@ struct Study {
   bool quick = false;
 
   // Everything that decides the results but the model and the program: a directory holds one study.
+  // Files are told by their names and content: configurations and ready controllers by all of it,
+  // texts by their size, beginning and end. Throws Error for one that cannot be read.
   Json to_json() const;
 };
 

@@ -1,10 +1,9 @@
 #include "reproduction/training_log.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <limits>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "base/fail.h"
 #include "base/file_io.h"
@@ -16,80 +15,117 @@ namespace {
 
 constexpr size_t most_points = 200;
 
-struct Line {
-  double update = 0, seconds = 0, steps = 0;
-  double reward = 0, perplexity = 0, entropy = 0, clip_fraction = 0;
-  std::array<double, 3> gap{};
-};
+// What is not finite is written as null.
+double number(const Json& json, const char* field, const std::string& where) {
+  if (json.contains(field) && json[field].is_null())
+    return std::numeric_limits<double>::quiet_NaN();
+  return json_get<double>(json, field, where);
+}
 
-Line read_line(const std::string& text, const std::string& where) {
-  const Json json = parse_json(text, where);
-  const auto number = [&](const char* field) {
-    // What is not finite is written as null.
-    return json.contains(field) && json[field].is_null() ? 0.0
-                                                         : json_get<double>(json, field, where);
-  };
-  Line line;
-  line.update = number("update");
-  line.seconds = number("seconds");
-  line.steps = number("steps");
-  line.reward = number("reward");
-  line.perplexity = number("perplexity");
-  line.entropy = number("entropy");
-  line.clip_fraction = number("clip_fraction");
+Json finite(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+TrainingPoint point_from_json(const Json& json, const std::string& where) {
+  TrainingPoint point;
+  point.update = number(json, "update", where);
+  point.seconds = number(json, "seconds", where);
+  point.reward = number(json, "reward", where);
+  point.perplexity = number(json, "perplexity", where);
+  point.entropy = number(json, "entropy", where);
+  point.clip_fraction = number(json, "clip_fraction", where);
   const auto gap = json.find("gap");
   if (gap == json.end() || !gap->is_array() || gap->size() != 3)
     fail("{}: field \"gap\" must be a list of 3 numbers", where);
-  for (size_t axis = 0; axis < 3; ++axis)
-    line.gap[axis] = (*gap)[axis].is_number() ? (*gap)[axis].get<double>() : 0.0;
-  return line;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (!(*gap)[axis].is_number()) fail("{}: field \"gap\" holds no numbers", where);
+    point.gap[axis] = (*gap)[axis].get<double>();
+  }
+  return point;
 }
 
-// The mean of lines [begin, end); update and time are the last one's.
-Json curve_point(const std::vector<Line>& lines, size_t begin, size_t end, double seconds) {
-  Line mean;
-  const double n = static_cast<double>(end - begin);
-  for (size_t i = begin; i < end; ++i) {
-    mean.reward += lines[i].reward / n;
-    mean.perplexity += lines[i].perplexity / n;
-    mean.entropy += lines[i].entropy / n;
-    mean.clip_fraction += lines[i].clip_fraction / n;
-    for (size_t axis = 0; axis < 3; ++axis) mean.gap[axis] += lines[i].gap[axis] / n;
-  }
-  return {{"update", lines[end - 1].update},    {"seconds", seconds}, {"reward", mean.reward},
-          {"perplexity", mean.perplexity},      {"gap", mean.gap},    {"entropy", mean.entropy},
-          {"clip_fraction", mean.clip_fraction}};
+// Over the values that are finite.
+template <typename Value>
+double mean(const std::vector<TrainingPoint>& points, size_t begin, size_t end,
+            const Value& value) {
+  double sum = 0;
+  int count = 0;
+  for (size_t i = begin; i < end; ++i)
+    if (std::isfinite(value(points[i]))) {
+      sum += value(points[i]);
+      ++count;
+    }
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+}
+
+TrainingPoint mean_point(const std::vector<TrainingPoint>& points, size_t begin, size_t end) {
+  TrainingPoint result = points[end - 1];  // update and time
+  const auto of = [&](double TrainingPoint::*field) {
+    result.*field = mean(points, begin, end, [&](const TrainingPoint& p) { return p.*field; });
+  };
+  of(&TrainingPoint::reward);
+  of(&TrainingPoint::perplexity);
+  of(&TrainingPoint::entropy);
+  of(&TrainingPoint::clip_fraction);
+  for (size_t axis = 0; axis < 3; ++axis)
+    result.gap[axis] =
+        mean(points, begin, end, [&](const TrainingPoint& p) { return p.gap[axis]; });
+  return result;
 }
 
 }  // namespace
 
-Json training_summary(const std::filesystem::path& dir) {
+TrainingSummary training_summary(const std::filesystem::path& dir) {
   const std::filesystem::path file = dir / "train.jsonl";
   std::istringstream text(read_file(file));
-  std::vector<Line> lines;
+  std::vector<TrainingPoint> points;
+  TrainingSummary summary;
   std::string line;
-  for (int number = 1; std::getline(text, line); ++number)
-    lines.push_back(read_line(line, fmt::format("{}, line {}", file.string(), number)));
-  if (lines.empty()) fail("{}: no collection is recorded", file.string());
-
-  double seconds = 0, steps = 0;
-  Json curve = Json::array();
-  const size_t together = (lines.size() + most_points - 1) / most_points;
-  for (size_t begin = 0; begin < lines.size(); begin += together) {
-    const size_t end = std::min(begin + together, lines.size());
-    for (size_t i = begin; i < end; ++i) {
-      seconds += lines[i].seconds;
-      steps += lines[i].steps;
-    }
-    curve.push_back(curve_point(lines, begin, end, seconds));
+  for (int n = 1; std::getline(text, line); ++n) {
+    const std::string where = fmt::format("{}, line {}", file.string(), n);
+    const Json json = parse_json(line, where);
+    TrainingPoint point = point_from_json(json, where);
+    summary.seconds += point.seconds;
+    point.seconds = summary.seconds;
+    summary.steps += json_get<double>(json, "steps", where);
+    points.push_back(point);
   }
-  const Controller controller = Controller::load(dir);
-  return {{"updates", lines.back().update},
-          {"seconds", seconds},
-          {"steps", steps},
-          {"collections", lines.size()},
-          {"policy_parameters", controller.network().parameter_count()},
+  if (points.empty()) fail("{}: no collection is recorded", file.string());
+  const size_t together = (points.size() + most_points - 1) / most_points;
+  for (size_t begin = 0; begin < points.size(); begin += together)
+    summary.curve.push_back(mean_point(points, begin, std::min(begin + together, points.size())));
+  summary.updates = points.back().update;
+  summary.policy_parameters = Controller::load(dir).network().parameter_count();
+  return summary;
+}
+
+Json training_summary_to_json(const TrainingSummary& summary) {
+  Json curve = Json::array();
+  for (const TrainingPoint& point : summary.curve)
+    curve.push_back({{"update", point.update},
+                     {"seconds", point.seconds},
+                     {"reward", finite(point.reward)},
+                     {"perplexity", finite(point.perplexity)},
+                     {"gap", point.gap},
+                     {"entropy", finite(point.entropy)},
+                     {"clip_fraction", finite(point.clip_fraction)}});
+  return {{"updates", summary.updates},
+          {"seconds", summary.seconds},
+          {"steps", summary.steps},
+          {"policy_parameters", summary.policy_parameters},
           {"curve", curve}};
+}
+
+TrainingSummary training_summary_from_json(const Json& json, const std::string& where) {
+  TrainingSummary summary;
+  summary.updates = json_get<double>(json, "updates", where);
+  summary.seconds = json_get<double>(json, "seconds", where);
+  summary.steps = json_get<double>(json, "steps", where);
+  summary.policy_parameters = json_get<int64_t>(json, "policy_parameters", where);
+  if (!json.contains("curve") || !json["curve"].is_array() || json["curve"].empty())
+    fail("{}: \"curve\" must be a list of points", where);
+  for (const Json& point : json["curve"]) summary.curve.push_back(point_from_json(point, where));
+  return summary;
 }
 
 }  // namespace sol

@@ -1,16 +1,33 @@
 // What a training run left in its directory, for tables and curves.
 #pragma once
 
+#include <array>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 
 namespace sol {
 
-// From DIR/train.jsonl (docs/formats.md): {"updates", "seconds", "steps", "collections",
-// "policy_parameters", "curve": [{"update", "seconds", "reward", "perplexity", "gap", "entropy",
-// "clip_fraction"}, ...]}; the curve has at most 200 points, each the mean of those it stands for.
-// Throws Error for a file or a controller that is missing or malformed.
-Json training_summary(const std::filesystem::path& dir);
+struct TrainingPoint {
+  double update = 0, seconds = 0;                                     // since the beginning
+  double reward = 0, perplexity = 0, entropy = 0, clip_fraction = 0;  // NaN where none is finite
+  std::array<double, 3> gap{};
+};
+
+struct TrainingSummary {
+  double updates = 0, seconds = 0, steps = 0;
+  int64_t policy_parameters = 0;
+  std::vector<TrainingPoint> curve;  // at most 200, each the mean of those it stands for; not empty
+};
+
+// From DIR/train.jsonl (docs/formats.md) and the controller beside it. Throws Error for one that is
+// missing or malformed.
+TrainingSummary training_summary(const std::filesystem::path& dir);
+
+Json training_summary_to_json(const TrainingSummary& summary);
+// Throws Error naming `where` for anything missing or of another type.
+TrainingSummary training_summary_from_json(const Json& json, const std::string& where);
 
 }  // namespace sol

@@ -116,24 +116,33 @@ TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
   expect_error(run({}), {"study.yaml", "search is given twice"});
   write_study("seed: 9\n");
   expect_error(run({"--only", "scaling"}), {"another study", "seed"});
-  fs::remove(dir.path() / "text.txt");
   write_study("");
-  const RunResult failed = run({"--only", "pollution"});
-  EXPECT_EQ(failed.code, 1);
-  EXPECT_NE(failed.err.find("text.txt"), std::string::npos) << failed.err;
-  EXPECT_NE(failed.err.find("1 of the study's jobs failed"), std::string::npos) << failed.err;
+  expect_error(run({"--report", "--quick"}), {"another study", "quick"});
   std::ofstream(out / "jobs/static.json") << "{";
   expect_error(run({"--report"}), {"static.json"});
+  std::ofstream(dir.path() / "text.txt", std::ios::app) << "More.\n";
+  expect_error(run({"--only", "scaling"}), {"another study", "identity"});
+  fs::remove(dir.path() / "text.txt");
+  expect_error(run({"--only", "pollution"}), {"text.txt", "cannot open"});
+}
+
+TEST_F(ReproduceCommand, TextsAreAskedForBeforeAnyWork) {
+  std::ofstream(study) << "name: No text\n"
+                          "families: {made: {controllers: {2l: {ready: made}}}}\n"
+                          "experiments: {spaces: {controllers: [2l]}}\n";
+  expect_error(run({}), {"validation text", "data.valid", "--valid-data"});
+  expect_error(run({"--only", "pollution"}), {"test text", "--test-data"});
 }
 
 TEST_F(ReproduceCommand, AJobThatFailsLeavesTheOthers) {
-  write_study("  single: {controllers: [2l]}\n");
-  fs::remove_all(dir.path() / "made");
+  made_controller("00112233445566778899aabbccddeeff").save(dir.path() / "made");
   const RunResult result = run({"--only", "spaces,pollution"});
   EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
-  for (const char* part : {"train/made/2l failed", "there is no controller",
-                           "sweep/made/2l failed: it needs frontier/made/2l", "pollution done"})
+  for (const char* part : {"train/made/2l failed", "00112233445566778899aabbccddeeff",
+                           "sweep/made/2l failed: it needs frontier/made/2l", "pollution done",
+                           "3 of the study's jobs failed"})
     EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+  EXPECT_TRUE(fs::exists(out / "report.html"));
 }
 
 }  // namespace

@@ -12,6 +12,15 @@ using test::throws;
 
 class StudyFile : public testing::Test {
  protected:
+  void SetUp() override {
+    std::filesystem::create_directories(dir.path() / "made");
+    write("t.txt", "text");
+    write("a.yaml", "name: a");
+    write("made/controller.json", "{}");
+  }
+  void write(const std::string& name, const std::string& content) {
+    std::ofstream(dir.path() / name) << content;
+  }
   Study load(const std::string& text) {
     std::ofstream(path) << text;
     return load_study(path);
@@ -63,7 +72,7 @@ TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
               throws({"no family has a controller \"4l\""}));
   EXPECT_THAT(
       [&] { load(small + "experiments: {spaces: {controllers: [2l], baselines: [emc]}}\n"); },
-      throws({"\"fixed\" must be among the baselines"}));
+      throws({"\"fixed\" must be the first baseline"}));
   EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1.5]}}\n"); },
               throws({"1.5 is no seed"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {}}}}\n"); },
@@ -94,6 +103,15 @@ TEST_F(StudyFile, ItsJsonTellsStudiesApart) {
   EXPECT_EQ(load(small).to_json(), first);
   EXPECT_NE(load(small + "seed: 5\n").to_json(), first);
   EXPECT_NE(load(small + "experiments: {pollution: {tail: 9}}\n").to_json(), first);
+  // By what the files hold, not only by their names.
+  for (const char* file : {"t.txt", "a.yaml", "made/controller.json"}) {
+    write(file, "other");
+    EXPECT_NE(load(small).to_json(), first) << file;
+    std::filesystem::remove(dir.path() / file);
+    EXPECT_THAT([&] { load(small).to_json(); }, throws({file, "cannot open"}));
+    SetUp();
+    EXPECT_EQ(load(small).to_json(), first);
+  }
 }
 
 TEST(ShippedStudies, LoadAndNameFilesThatExist) {

@@ -105,6 +105,12 @@ class Run {
       if (saved.state.weights.size() != static_cast<size_t>(layout_.size()))
         fail("{}: {} weights instead of {}", path.string(), saved.state.weights.size(),
              layout_.size());
+      if (saved.state.steps > 0 && !o_.optimizer.muon && by_muon(saved.state))
+        fail(
+            "{}: was trained with Muon, whose checkpoints have no second moments for AdamW to go "
+            "on "
+            "with; add --muon",
+            path.string());
       progress_ = saved.progress;
       if (!o_.resume) progress_.log_lines = 0;
       engine_ = make_engine(o_, config_, saved.state.weights);
@@ -121,6 +127,16 @@ class Run {
     }
     if (o_.decay_tokens > 0 && progress_.decay_begin < 0) progress_.decay_begin = progress_.tokens;
     log_.begin(progress_.log_lines);
+  }
+
+  // Muon keeps no second moments of the layers' matrices, and AdamW's are never all zero.
+  bool by_muon(const EngineState& state) const {
+    for (const NamedSlice& matrix : layout_.layer_matrices()) {
+      const auto first = state.second.begin() + matrix.offset;
+      if (std::any_of(first, first + matrix.count(), [](float moment) { return moment != 0.0f; }))
+        return false;
+    }
+    return true;
   }
 
   void copy_companions() const {

@@ -83,15 +83,19 @@ class TaskExperiment {
       arms.push_back({policies[i], cells[i].asked});
       missing.push_back(i);
     }
-    if (!missing.empty()) {
+    // Scored arms share their contexts' dense passes; written answers do not and take hours, so
+    // each arm of them is kept as soon as it is done.
+    const size_t together = task_.kind == TaskKind::generation ? 1 : arms.size();
+    for (size_t first = 0; first < arms.size(); first += together) {
       const Stopwatch watch;
-      auto results = runner_.decode(task_, arms, progress_, stop_);
-      for (size_t k = 0; k < missing.size(); ++k) {
-        TaskCell& cell = cells[missing[k]];
-        cell.documents = std::move(results[k]);
-        cell.seconds = watch.seconds() / static_cast<double>(missing.size());
+      auto results =
+          runner_.decode(task_, std::span(arms).subspan(first, together), progress_, stop_);
+      for (size_t k = 0; k < results.size(); ++k) {
+        const size_t i = missing[first + k];
+        cells[i].documents = std::move(results[k]);
+        cells[i].seconds = watch.seconds() / static_cast<double>(results.size());
+        store_.save(identities[i], cells[i]);
       }
-      for (const size_t i : missing) store_.save(identities[i], cells[i]);
     }
     for (const auto& [twin, original] : twins) {
       cells[twin].documents = cells[original].documents;

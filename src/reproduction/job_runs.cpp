@@ -1,0 +1,281 @@
+#include "reproduction/job_runs.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+#include "base/fail.h"
+#include "evaluation/behaviour.h"
+#include "evaluation/budget_grid.h"
+#include "evaluation/free_generation.h"
+#include "evaluation/probe.h"
+#include "evaluation/sweep_summary.h"
+#include "policy/action_json.h"
+#include "policy/policies.h"
+#include "reproduction/experiment_json.h"
+#include "reproduction/jobs.h"
+#include "reproduction/training_log.h"
+
+namespace sol {
+namespace {
+
+constexpr int usual_horizon = 16;  // of the paper
+
+// Random schedules of different experiments must not share draws.
+enum class Draws : uint32_t { landscape = 0, search = 1u << 20, single = 1u << 22 };
+
+int64_t block_count(const BlockEvaluator& evaluator) {
+  return static_cast<int64_t>(evaluator.indices().size());
+}
+
+std::vector<Budget> grid(const Controller& controller, int at_least) {
+  GridRequest request;
+  request.at_least = at_least;
+  return make_budget_grid(request, controller.space(), controller.settings().ranges);
+}
+
+// `count` of a list, evenly spread, its ends included.
+template <typename T>
+std::vector<T> spread(const std::vector<T>& all, int count) {
+  if (static_cast<int>(all.size()) <= count) return all;
+  std::vector<T> chosen;
+  for (int i = 0; i < count; ++i) {
+    const double at =
+        count == 1 ? 0.5 * static_cast<double>(all.size() - 1)
+                   : static_cast<double>(i) * static_cast<double>(all.size() - 1) / (count - 1);
+    chosen.push_back(all[static_cast<size_t>(at + 0.5)]);
+  }
+  return chosen;
+}
+
+// Budgets on the frontier over the study's validation text: operating points are chosen on other
+// text than they are judged on, also for a controller that brings a frontier of its own.
+std::vector<Budget> frontier_budgets(const Laboratory& lab, const Where& at, int count) {
+  const std::string job = frontier_job(at.family->name, at.controller);
+  const auto found = lab.results().find(job);
+  if (!found) fail("{} has not finished", job);
+  const std::vector<FrontierPoint> frontier =
+      validation_frontier(sweep_from_json(*found, lab.results().where(job)));
+  // The ends are where every policy must do the same.
+  const size_t inner = frontier.size() > 4 ? 1 : 0;
+  std::vector<Budget> budgets;
+  for (size_t i = inner; i + inner < frontier.size(); ++i) budgets.push_back(frontier[i].budget);
+  return spread(budgets, count);
+}
+
+Sweep sweep_over(Laboratory& lab, const Controller& controller, BlockEvaluator& evaluator,
+                 const std::vector<std::string>& baselines, const std::vector<Budget>& budgets,
+                 bool requested, const SweepProgress& progress) {
+  const auto learned = lab.policy("learned", controller, block_count(evaluator));
+  std::vector<std::unique_ptr<Policy>> owned;
+  SweepRequest request;
+  request.policy = learned.get();
+  for (const std::string& name : baselines) {
+    owned.push_back(lab.policy(name, controller, block_count(evaluator)));
+    request.baselines.push_back(owned.back().get());
+  }
+  request.budgets = budgets;
+  request.match_requested = requested;
+  return run_sweep(evaluator, request, progress, lab.stop());
+}
+
+struct SearchSettings {
+  std::vector<std::string> kinds;
+  std::vector<Budget> budgets;
+  int schedules = 0;
+  uint32_t first_rollout = 0;
+};
+
+Json run_search(Laboratory& lab, const Controller& controller, const SearchSettings& settings,
+                const SweepProgress& progress) {
+  BlockEvaluator evaluator =
+      lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks);
+  const auto learned = lab.policy("learned", controller, block_count(evaluator));
+  const auto fixed = lab.policy("fixed", controller, block_count(evaluator));
+  std::vector<std::unique_ptr<Policy>> owned;
+  SearchRequest request;
+  request.policy = learned.get();
+  request.fixed = fixed.get();
+  for (const std::string& kind : settings.kinds) {
+    owned.push_back(lab.policy(kind, controller, block_count(evaluator)));
+    request.random.push_back(owned.back().get());
+  }
+  request.budgets = settings.budgets;
+  request.schedules = settings.schedules;
+  request.first_rollout = settings.first_rollout;
+  return search_to_json(run_random_search(evaluator, request, progress, lab.stop()));
+}
+
+}  // namespace
+
+Json run_training(Laboratory& lab, const Where& at, std::optional<uint64_t> seed,
+                  const std::string& name) {
+  const StudyController& controller = *at.family->find(at.controller);
+  if (!controller.ready.empty()) {
+    lab.controller(*at.family, at.controller);  // exists and fits the model
+    return {{"ready", controller.ready.filename().string()}};
+  }
+  const auto out = lab.results().controller_dir(at.family->name, name);
+  lab.train({&controller, out, lab.results().dir() / "cache", seed});
+  return training_summary_to_json(training_summary(out));
+}
+
+Json run_frontier(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  Controller controller = lab.controller(*at.family, at.controller);
+  const ProtocolOptions protocol = lab.protocol(controller);
+  BlockEvaluator evaluator =
+      lab.evaluator(lab.study().valid, protocol, lab.study().validation_blocks);
+  const Sweep sweep = sweep_over(lab, controller, evaluator, {},
+                                 grid(controller, lab.study().budgets), false, progress);
+  // A controller that came with the study is not ours to change.
+  if (at.family->find(at.controller)->ready.empty()) {
+    controller.set_frontier(validation_frontier(sweep));
+    controller.save(lab.controller_dir(*at.family, at.controller));
+  }
+  return sweep_to_json(sweep);
+}
+
+Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::string& name,
+                    const std::vector<std::string>& baselines, bool requested,
+                    const SweepProgress& progress) {
+  const Controller controller = lab.controller(family, name);
+  BlockEvaluator evaluator =
+      lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks);
+  return sweep_to_json(sweep_over(lab, controller, evaluator, baselines,
+                                  grid(controller, lab.study().budgets), requested, progress));
+}
+
+Json run_landscape(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const auto& landscape = lab.study().experiments.landscape;
+  return run_search(lab, controller,
+                    {{"random-matched", "random-uniform"},
+                     frontier_budgets(lab, at, landscape.points),
+                     landscape.schedules,
+                     static_cast<uint32_t>(Draws::landscape)},
+                    progress);
+}
+
+Json run_search_point(Laboratory& lab, const Where& at, int point, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const auto& search = lab.study().experiments.search;
+  const std::vector<Budget> budgets = frontier_budgets(lab, at, search.points);
+  // A frontier may have fewer points than were asked for; the report says so.
+  if (point >= static_cast<int>(budgets.size())) return search_to_json({});
+  const auto first = static_cast<uint32_t>(Draws::search) +
+                     static_cast<uint32_t>(point) * static_cast<uint32_t>(search.schedules);
+  return run_search(
+      lab, controller,
+      {{"random-matched"}, {budgets[static_cast<size_t>(point)]}, search.schedules, first},
+      progress);
+}
+
+// Budgets inside the one axis' range, its ends (where there is nothing to choose) left out.
+Json run_single(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const auto& single = lab.study().experiments.single;
+  return run_search(lab, controller,
+                    {{"random-matched"},
+                     grid(controller, single.points),
+                     single.schedules,
+                     static_cast<uint32_t>(Draws::single)},
+                    progress);
+}
+
+Json run_kv_pollution(Laboratory& lab, const SweepProgress& progress) {
+  PollutionOptions options = lab.study().experiments.pollution;
+  options.seed = lab.study().seed;
+  const BlockDataset& data = lab.blocks(lab.study().test, options.block_length());
+  return pollution_to_json(run_pollution(lab.model(), data, options, progress, lab.stop()));
+}
+
+// The paper's static methods at their usual settings, one knob each.
+Json run_static_points(Laboratory& lab, const SweepProgress& progress) {
+  struct Static {
+    const char* label;
+    Action action;
+  };
+  const std::vector<Static> points{{"dense", {}},
+                                   {"Quest 50 %", {.kappa = 0.5f}},
+                                   {"Quest 30 %", {.kappa = 0.3f}},
+                                   {"ZeroQuant 8 bits", {.bits = 8}},
+                                   {"ZeroQuant 5 bits", {.bits = 5}},
+                                   {"TEAL 80 %", {.rho = 0.8f}},
+                                   {"TEAL 60 %", {.rho = 0.6f}}};
+  ProtocolOptions protocol;
+  protocol.context = lab.study().context;
+  protocol.horizon = usual_horizon;
+  protocol.sequence.page_size = 8;
+  BlockEvaluator evaluator = lab.evaluator(lab.study().test, protocol, lab.study().blocks);
+  std::vector<std::unique_ptr<Policy>> policies;
+  std::vector<Arm> arms;
+  for (const Static& point : points) {
+    policies.push_back(make_constant_policy(point.action));
+    arms.push_back({policies.back().get(), Budget{}, 0});
+  }
+  const auto results = evaluator.run(arms, false, progress, lab.stop());
+  Json list = Json::array();
+  for (size_t i = 0; i < points.size(); ++i) {
+    const Action& action = points[i].action;
+    list.push_back(
+        {{"label", points[i].label},
+         {"action", to_string(action)},
+         {"net_keep", (static_cast<double>(action.kappa) + static_cast<double>(action.rho) +
+                       static_cast<double>(action.eta())) /
+                          3},
+         {"perplexity", perplexity(results[i])}});
+  }
+  return {{"points", list}};
+}
+
+Json run_timed(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const auto& timed = lab.study().experiments.timed;
+  ProtocolOptions protocol = lab.protocol(controller);
+  protocol.timed = true;
+  BlockEvaluator evaluator = lab.evaluator(lab.study().test, protocol, timed.blocks);
+  return sweep_to_json(sweep_over(lab, controller, evaluator, {"fixed"},
+                                  frontier_budgets(lab, at, timed.points), false, progress));
+}
+
+Json run_behaving(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const ProtocolOptions protocol = lab.protocol(controller);
+  BlockEvaluator evaluator = lab.evaluator(lab.study().test, protocol, lab.study().blocks);
+  const auto learned = lab.policy("learned", controller, block_count(evaluator));
+  return behaviour_to_json(
+      run_behaviour(evaluator, lab.blocks(lab.study().test, protocol.block_length()), *learned,
+                    frontier_budgets(lab, at, lab.study().experiments.behaviour.points),
+                    token_kinds(lab.tokenizer()), progress, lab.stop()));
+}
+
+Json run_free(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const auto& settings = lab.study().experiments.free;
+  FreeGenerationOptions options;
+  options.prompt_tokens = settings.prompt_tokens;
+  options.tokens = settings.tokens;
+  options.horizon = controller.settings().horizon;
+  options.sequence = controller.settings().sequence;
+  const BlockDataset& blocks = lab.blocks(lab.study().test, options.block_length());
+  options.prompts = static_cast<int>(std::min<int64_t>(settings.prompts, blocks.size()));
+  const auto learned = lab.policy("learned", controller, options.prompts);
+  const auto fixed = lab.policy("fixed", controller, options.prompts);
+  return free_generation_to_json(run_free_generation(lab.model(), blocks, *learned, *fixed,
+                                                     frontier_budgets(lab, at, settings.points),
+                                                     options, progress, lab.stop()));
+}
+
+Json run_transfer(Laboratory& lab, const Where& at, const StudyText& text, int context,
+                  const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  ProtocolOptions protocol = lab.protocol(controller);
+  protocol.context = context;
+  const auto& transfer = lab.study().experiments.transfer;
+  BlockEvaluator evaluator = lab.evaluator(text, protocol, transfer.blocks);
+  return sweep_to_json(sweep_over(lab, controller, evaluator, {"fixed"},
+                                  grid(controller, std::min(lab.study().budgets, 27)), false,
+                                  progress));
+}
+
+}  // namespace sol

@@ -1,0 +1,106 @@
+// Section 9: KV pollution.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "evaluation/svg.h"
+#include "reproduction/experiment_json.h"
+#include "reproduction/sections.h"
+
+namespace sol {
+namespace {
+
+constexpr std::array<const char*, 3> axis_names{"attention, κ", "MLP pruning, ρ",
+                                                "quantisation, bits"};
+constexpr std::array<const char*, 3> axis_colours{"#0072B2", "#D55E00", "#009E73"};
+constexpr std::array<Marker, 3> axis_markers{Marker::circle, Marker::square, Marker::triangle};
+
+std::string pollution_scatter(const Pollution& pollution) {
+  Plot plot{.title = "Direct and delayed damage, by mechanism",
+            .x = {.label = "perplexity of the compressed steps, change in %"},
+            .y = {.label = "peak in the dense tail, 90th percentile, change in %"},
+            .width = 620,
+            .height = 440};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    PlotSeries series{.label = axis_names[axis],
+                      .colour = axis_colours[axis],
+                      .marker = axis_markers[axis],
+                      .size = 4,
+                      .line = true,
+                      .dashed = true};
+    for (const PollutionSetting& setting : pollution.settings)
+      if (static_cast<size_t>(setting.axis) == axis)
+        series.points.push_back({setting.direct, setting.peak_p90, to_string(setting.action)});
+    plot.series.push_back(std::move(series));
+  }
+  return render_svg(plot);
+}
+
+// Median and the band from 10 to 90 % over windows, at each step after the compressed ones.
+std::string tail_plot(const PollutionSetting& setting) {
+  const auto axis = static_cast<size_t>(setting.axis);
+  Plot plot{.title = to_string(setting.action),
+            .x = {.label = "dense step after the compressed ones"},
+            .y = {.label = "change of perplexity in %"},
+            .width = 316,
+            .height = 280};
+  PlotSeries median{
+      .label = "median", .colour = axis_colours[axis], .marker = Marker::none, .line = true};
+  PlotArea band{.label = "10 to 90 %", .colour = axis_colours[axis], .opacity = 0.2};
+  for (size_t t = 0; t < setting.median.size(); ++t) {
+    median.points.push_back({static_cast<double>(t + 1), setting.median[t]});
+    band.outline.push_back({static_cast<double>(t + 1), setting.high[t]});
+  }
+  for (size_t t = setting.low.size(); t-- > 0;)
+    band.outline.push_back({static_cast<double>(t + 1), setting.low[t]});
+  plot.series.push_back(std::move(median));
+  plot.areas.push_back(std::move(band));
+  return render_svg(plot);
+}
+
+// Of each axis the harshest setting.
+std::vector<const PollutionSetting*> harshest(const Pollution& pollution) {
+  std::array<const PollutionSetting*, 3> found{};
+  for (const PollutionSetting& setting : pollution.settings) {
+    const PollutionSetting*& at = found[static_cast<size_t>(setting.axis)];
+    if (!at || setting.direct > at->direct) at = &setting;
+  }
+  std::vector<const PollutionSetting*> result;
+  for (const PollutionSetting* setting : found)
+    if (setting) result.push_back(setting);
+  return result;
+}
+
+}  // namespace
+
+Section pollution_section(ReportInput& input) {
+  Section section{"pollution", "KV pollution", {}, {}};
+  const PollutionOptions& options = input.study().experiments.pollution;
+  const auto json = input.find("pollution");
+  if (!json) {
+    section.html = input.missing();
+    return section;
+  }
+  const Pollution pollution = pollution_from_json(*json, input.results().where("pollution"));
+  section.html = pollution_scatter(pollution) + "<div class=\"row\">\n";
+  for (const PollutionSetting* setting : harshest(pollution)) section.html += tail_plot(*setting);
+  section.html += "</div>\n";
+  FigureTable table("pollution", "Change of perplexity against the dense run, in %",
+                    {{"action", "Action"},
+                     {"direct", "Compressed steps"},
+                     {"tail", "Dense tail, mean"},
+                     {"peak_p90", "Tail, 90 % of peaks"}});
+  for (const PollutionSetting& setting : pollution.settings)
+    table.add({to_string(setting.action), number(setting.direct), number(setting.tail, 3),
+               number(setting.peak_p90)});
+  section.show(std::move(table));
+  section.html += fmt::format(
+      "<p class=\"note\">{} windows: {} dense tokens, {} steps under the action, {} dense ones. "
+      "The peak is each window's largest change at one step of the tail. Curves: the harshest "
+      "setting of each axis.</p>\n",
+      pollution.windows.size(), options.prefix, options.corrupted, options.tail);
+  return section;
+}
+
+}  // namespace sol

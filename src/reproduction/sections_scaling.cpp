@@ -1,0 +1,170 @@
+// Section 10: static methods, and the finest action space on this and other models.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/fail.h"
+#include "evaluation/report_page.h"
+#include "evaluation/svg.h"
+#include "reproduction/jobs.h"
+#include "reproduction/sections.h"
+
+namespace sol {
+namespace {
+
+struct StaticPoint {
+  std::string label;
+  double net_keep, perplexity;
+};
+
+std::vector<StaticPoint> static_points(const Json& json, const std::string& where) {
+  std::vector<StaticPoint> points;
+  if (!json.contains("points") || !json["points"].is_array())
+    fail("{}: \"points\" must be a list", where);
+  for (const Json& item : json["points"])
+    points.push_back({json_get<std::string>(item, "label", where),
+                      json_get<double>(item, "net_keep", where),
+                      json_get<double>(item, "perplexity", where)});
+  return points;
+}
+
+PlotSeries frontier_series(const Sweep& sweep, const std::vector<size_t>& frontier, bool policy) {
+  PlotSeries series{.label = policy ? "policy" : "fixed",
+                    .colour = policy ? policy_colour : baseline_colour(0),
+                    .marker = policy ? Marker::circle : Marker::square,
+                    .size = 3,
+                    .line = true,
+                    .dashed = !policy};
+  for (const size_t i : frontier) {
+    const Outcome& outcome = policy ? sweep.points[i].policy : sweep.points[i].realised.at(0);
+    series.points.push_back({outcome.net_keep, outcome.perplexity});
+  }
+  return series;
+}
+
+// One model's frontiers with the static methods' points on top.
+std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& points,
+                         const std::string& title) {
+  Plot plot{.title = title,
+            .x = {.label = "net keep-rate"},
+            .y = {.label = "perplexity"},
+            .width = 470,
+            .height = 400};
+  constexpr std::array<Marker, 3> markers{Marker::triangle, Marker::diamond, Marker::square};
+  for (size_t i = 0; i < points.size(); ++i) {
+    PlotSeries one{.label = points[i].label,
+                   .colour = i == 0 ? "#2b333b" : baseline_colour(1 + (i - 1) / 2),
+                   .marker = markers[i % 3],
+                   .size = 5};
+    one.points.push_back({points[i].net_keep, points[i].perplexity});
+    plot.series.push_back(std::move(one));
+  }
+  plot.series.push_back(frontier_series(view.sweep, view.summary.policy_frontier, true));
+  if (!view.summary.realised_frontiers.empty())
+    plot.series.push_back(frontier_series(view.sweep, view.summary.realised_frontiers[0], false));
+  return render_svg(plot);
+}
+
+// The model, text and context that a study's figures are of, as its own directory says.
+struct ScalingRow {
+  std::string model, text;
+  int context = 0;
+};
+
+ScalingRow described(const StudyResults& results) {
+  const Json& identity = results.identity();
+  const std::string where = (results.dir() / "study.json").string();
+  ScalingRow row;
+  row.model = json_get_or<std::string>(identity, "model", "?", where);
+  row.context = json_get<int>(identity, "context", where);
+  if (identity.contains("test") && identity["test"].is_object() &&
+      identity["test"].contains("files"))
+    for (const Json& file : identity["test"]["files"])
+      row.text += (row.text.empty() ? "" : ", ") + json_get<std::string>(file, "name", where);
+  if (json_get_or(identity, "quick", false, where)) row.text += " (a quick run)";
+  return row;
+}
+
+// The frontiers of every family's finest space, the one that the paper scales.
+std::string scaling_of(ReportInput& input, FigureTable& table) {
+  const Json& identity = input.results().identity();
+  const std::string where = (input.results().dir() / "study.json").string();
+  const ScalingRow about = described(input.results());
+  std::vector<StaticPoint> points;
+  if (const auto statics = input.find("static"))
+    points = static_points(*statics, input.results().where("static"));
+  std::string finest;
+  if (identity.contains("spaces") && identity["spaces"].contains("controllers") &&
+      !identity["spaces"]["controllers"].empty())
+    finest = identity["spaces"]["controllers"].back().get<std::string>();
+  if (finest.empty() || !identity.contains("families")) return {};
+
+  std::string plots;
+  for (const Json& family : identity["families"]) {
+    const std::string name = json_get<std::string>(family, "name", where);
+    bool has = false;
+    for (const Json& controller : family["controllers"])
+      has = has || json_get<std::string>(controller, "name", where) == finest;
+    const SweepView* view = has ? input.sweep(sweep_job(name, finest)) : nullptr;
+    if (!view) continue;
+    plots += scaling_plot(*view, points,
+                          fmt::format("{}, {}, {}", about.model, finest,
+                                      json_get<std::string>(family, "title", where)));
+    const Comparison* row = view->summary.find("fixed", Matching::realised, Scope::inside);
+    if (!row) continue;
+    const double relative = row->test.difference.mean / row->test.baseline.mean;
+    table.add({about.model, about.text, count(about.context), name, finest,
+               number(view->sweep.dense.perplexity), number(row->test.policy.mean),
+               number(row->test.baseline.mean), signed_percent(relative),
+               share_of(row->test.win_rate)});
+  }
+  return plots;
+}
+
+}  // namespace
+
+Section scaling_section(ReportInput& input, const std::vector<std::filesystem::path>& beside) {
+  Section section{"scaling", "Models and static methods", {}, {}};
+  FigureTable table("scaling", "The finest action space on each model, at realised averages",
+                    {{"model", "Model"},
+                     {"text", "Text"},
+                     {"context", "Context"},
+                     {"family", "Levels"},
+                     {"controller", "Controller"},
+                     {"dense_perplexity", "Dense"},
+                     {"policy_perplexity", "Policy"},
+                     {"fixed_perplexity", "Fixed"},
+                     {"relative", "Relative"},
+                     {"win_rate", "Wins"}});
+  std::string plots = scaling_of(input, table);
+  for (const std::filesystem::path& dir : beside) {
+    const StudyResults results = StudyResults::read(dir);
+    ReportInput other(input.study(), results);
+    plots += scaling_of(other, table);
+    const std::string missing = other.missing();
+    if (!missing.empty())
+      section.html += fmt::format("<p class=\"note\">Of {}:</p>\n{}",
+                                  escape_xml(described(results).model), missing);
+  }
+  section.html = "<div class=\"row\">\n" + plots + "</div>\n" + section.html;
+  if (const auto statics = input.find("static")) {
+    FigureTable points("static", "Static methods, one knob each",
+                       {{"label", "Method"}, {"net_keep", "Net"}, {"perplexity", "Perplexity"}});
+    for (const StaticPoint& point : static_points(*statics, input.results().where("static")))
+      points.add({point.label, number(point.net_keep, 3), number(point.perplexity)});
+    section.show(std::move(points));
+  }
+  section.show(std::move(table));
+  section.html += input.missing();
+  section.html +=
+      "<p class=\"note\">Static methods use one knob and leave the others dense: Quest attends to "
+      "that "
+      "share of the keys (pages of 8), TEAL keeps that share of the MLP's input channels, "
+      "ZeroQuant has "
+      "so many activation bits. Perplexities of different models, texts and contexts do not "
+      "compare; "
+      "their gains do.</p>\n";
+  return section;
+}
+
+}  // namespace sol
