@@ -102,6 +102,7 @@ void run_eval(EvalFlags& flags) {
     if (mixes_levels(name) || name == "learned") {
       budget = flagged_budget(flags.budget, setup.controller_or_null(),
                               setup.space ? &*setup.space : nullptr);
+      if (!flags.budget.any()) note("note: no budget is asked for, so every axis has its densest");
     } else {
       if (flags.budget.any())
         fail(
@@ -153,10 +154,10 @@ void add_eval_command(CLI::App& app) {
   add_evaluation_flags(*command, flags->evaluation);
   add_budget_flags(*command, flags->budget);
   command
-      ->add_option(
-          "-p,--policy", flags->policy,
-          "dense, learned, fixed, emc, dac, random-matched, random-uniform, or an action such as "
-          "k050-s070-q8 (default: learned with a controller, else dense)")
+      ->add_option("-p,--policy", flags->policy,
+                   "dense, learned, fixed, fixed-reference, emc, dac, dac-reference, "
+                   "random-matched, random-uniform, or an action such as "
+                   "k050-s070-q8 (default: learned with a controller, else dense)")
       ->type_name("NAME");
   command->add_option("--rollout", flags->rollout, "Which schedule of a random policy")
       ->check(in_range(0, (1 << 24) - 1))

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "common.h"
 #include "reproduction/report.h"
 #include "reproduction/run.h"
+#include "training/config.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -154,6 +156,29 @@ void require_texts(const Study& study, const StudyResults& results,
   require(tests, study.test);
 }
 
+// Likewise whether the jobs that are still to do can be run at all: a typing error must not show
+// after hours of training.
+void require_runnable(const Study& study, const StudyResults& results,
+                      const std::set<std::string>& sections, const LlamaConfig& model) {
+  const std::vector<Job> jobs = wanted_jobs(study, sections);
+  if (jobs.empty()) fail("the study has nothing to do in these sections; --list shows its jobs");
+  if (study.context >= model.max_position_embeddings)
+    fail("evaluation.context is {}, but the model has {} positions", study.context,
+         model.max_position_embeddings);
+  for (const StudyFamily& family : study.families)
+    for (const StudyController& controller : family.controllers) {
+      const std::string job = train_job(family.name, controller.name);
+      const bool wanted =
+          std::ranges::any_of(jobs, [&](const Job& one) { return one.name == job; });
+      if (controller.configuration.empty() || !wanted || results.has(job)) continue;
+      try {
+        load_training_config(controller.configuration, controller.overrides);
+      } catch (const Error& error) {
+        fail("{}/{}: {}", family.name, controller.name, error.what());
+      }
+    }
+}
+
 void write_report(const Study& study, const StudyResults& results, const ReproduceFlags& flags) {
   write_study_report(study, results, flags.beside);
   print("report: {}\n", (results.dir() / "report.html").string());
@@ -205,6 +230,7 @@ void run_reproduce(ReproduceFlags& flags) {
   ensure_writable_directory(flags.out);
   const DirectoryLock lock(flags.out);
   StudyResults results = StudyResults::open(flags.out, identity);
+  require_runnable(study, results, sections, model->config());
   require_texts(study, results, sections);
 
   Laboratory lab({.model = model.get(),

@@ -16,6 +16,16 @@ namespace {
 
 constexpr int bootstrap_draws = 2000;
 
+constexpr const char* legend =
+    "<p class=\"note\">κ: share of the cached keys attended to; ρ: share of the MLP's input "
+    "channels "
+    "used; η: activation bits / 16. Net keep-rate: the mean of their realised averages over the "
+    "axes "
+    "in use. Fixed: the two neighbouring levels of each axis mixed evenly, without looking at the "
+    "text. "
+    "EMC, DAC: hand-made policies led by entropy and by drift of the hidden state. Dense: nothing "
+    "dropped.</p>\n";
+
 std::vector<Section> make_sections(ReportInput& input,
                                    const std::vector<std::filesystem::path>& beside) {
   return {spaces_section(input),          statistics_section(input), adherence_section(input),
@@ -71,9 +81,10 @@ std::string settings(const Study& study, const StudyResults& results) {
   rows += settings_row("Test text", files(study.test));
   rows += settings_row(
       "Protocol",
-      fmt::format("{} tokens of dense context, {} test blocks, {} validation blocks, at "
-                  "least {} budgets",
-                  study.context, study.blocks, study.validation_blocks, study.budgets));
+      fmt::format(
+          "{} tokens of dense context, up to {} test blocks, up to {} validation blocks, at "
+          "least {} budgets",
+          study.context, study.blocks, study.validation_blocks, study.budgets));
   rows += settings_row("Seed", std::to_string(study.seed));
   rows += settings_row("Made by", results.runs());
   return "<h2 id=\"settings\">Settings</h2>\n<table class=\"settings\">\n" + rows + "</table>\n";
@@ -117,7 +128,7 @@ void write_study_report(const Study& study, const StudyResults& results,
                         const std::vector<std::filesystem::path>& beside) {
   ReportInput input(study, results);
   const std::vector<Section> sections = make_sections(input, beside);
-  std::string body = state(study, results) + contents(sections);
+  std::string body = state(study, results) + legend + contents(sections);
   std::string lines;
   ensure_writable_directory(results.dir() / "csv");
   for (size_t i = 0; i < sections.size(); ++i) {

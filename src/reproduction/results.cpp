@@ -8,7 +8,7 @@
 namespace sol {
 namespace {
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;  // 1 told files by their names only
 // A sweep of a thousand budgets over hundreds of blocks stays well below this.
 constexpr uint64_t job_limit = uint64_t{1} << 30;
 
@@ -40,10 +40,17 @@ std::string first_difference(const Json& a, const Json& b, const std::string& pa
 }  // namespace
 
 StudyResults StudyResults::open(const std::filesystem::path& dir, const Json& identity) {
+  for (const char* other : {"config.json", "controller.json"})
+    if (path_exists(dir / other))
+      fail("{} holds a model or a controller ({}); name another directory for a study",
+           dir.string(), other);
+  const std::filesystem::path file = dir / "study.json";
+  if (path_exists(dir / "jobs") && !std::filesystem::is_empty(dir / "jobs") && !path_exists(file))
+    fail("{} holds results, but study.json, which says of what, is missing; name another directory",
+         dir.string());
   ensure_writable_directory(dir);
   ensure_writable_directory(dir / "jobs");
   StudyResults results(dir);
-  const std::filesystem::path file = dir / "study.json";
   if (path_exists(file)) {
     results = read(dir);
     // Through text, as the other one: 3 is of another type there than an int's 3.
@@ -69,7 +76,8 @@ StudyResults StudyResults::read(const std::filesystem::path& dir) {
   results.identity_ = read_json(file);
   const int version = json_get<int>(results.identity_, "format_version", file.string());
   if (version != format_version)
-    fail("{}: format version {}; this program knows {}", file.string(), version, format_version);
+    fail("{}: format version {}, written by an {} program; this one knows {}", file.string(),
+         version, version < format_version ? "older" : "newer", format_version);
   results.identity_.erase("format_version");
   return results;
 }
@@ -106,7 +114,12 @@ bool StudyResults::has(const std::string& job) const {
 }
 
 Json StudyResults::read_job(const std::string& job) const {
-  Json document = read_json(path(job), job_limit);
+  Json document;
+  try {
+    document = read_json(path(job), job_limit);
+  } catch (const Error& error) {
+    fail("{}; delete the file to run this job again", error.what());
+  }
   if (!document.is_object() || !document.contains("result"))
     fail("{}: \"result\" is missing; delete the file to run this job again", where(job));
   return document;

@@ -59,12 +59,13 @@ std::string tail_plot(const PollutionSetting& setting) {
   return render_svg(plot);
 }
 
-// Of each axis the harshest setting.
-std::vector<const PollutionSetting*> harshest(const Pollution& pollution) {
+// Of each axis the lowest level.
+std::vector<const PollutionSetting*> lowest(const Pollution& pollution) {
   std::array<const PollutionSetting*, 3> found{};
   for (const PollutionSetting& setting : pollution.settings) {
     const PollutionSetting*& at = found[static_cast<size_t>(setting.axis)];
-    if (!at || setting.direct > at->direct) at = &setting;
+    const auto spent = [](const Action& a) { return a.kappa + a.rho + a.eta(); };
+    if (!at || spent(setting.action) < spent(at->action)) at = &setting;
   }
   std::vector<const PollutionSetting*> result;
   for (const PollutionSetting* setting : found)
@@ -84,7 +85,7 @@ Section pollution_section(ReportInput& input) {
   }
   const Pollution pollution = pollution_from_json(*json, input.results().where("pollution"));
   section.html = pollution_scatter(pollution) + "<div class=\"row\">\n";
-  for (const PollutionSetting* setting : harshest(pollution)) section.html += tail_plot(*setting);
+  for (const PollutionSetting* setting : lowest(pollution)) section.html += tail_plot(*setting);
   section.html += "</div>\n";
   FigureTable table("pollution", "Change of perplexity against the dense run, in %",
                     {{"action", "Action"},
@@ -97,8 +98,8 @@ Section pollution_section(ReportInput& input) {
   section.show(std::move(table));
   section.html += fmt::format(
       "<p class=\"note\">{} windows: {} dense tokens, {} steps under the action, {} dense ones. "
-      "The peak is each window's largest change at one step of the tail. Curves: the harshest "
-      "setting of each axis.</p>\n",
+      "The peak is each window's largest change at one step of the tail. Curves: the lowest "
+      "level of each axis.</p>\n",
       pollution.windows.size(), options.prefix, options.corrupted, options.tail);
   return section;
 }

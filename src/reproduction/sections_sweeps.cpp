@@ -80,6 +80,7 @@ std::vector<FigureTable::Column> comparison_columns() {
           {"baseline", "Baseline"},
           {"baseline_at", "at averages"},
           {"budgets", "Budgets"},
+          {"blocks", "Blocks"},
           {"policy_perplexity", "Policy"},
           {"baseline_perplexity", "Baseline"},
           {"difference", "Difference"},
@@ -93,7 +94,8 @@ std::vector<FigureTable::Column> comparison_columns() {
 }
 
 void add_comparison(FigureTable& table, const StudyFamily& family, const std::string& controller,
-                    const Comparison& row, const PaperRow* paper) {
+                    const Comparison& row, size_t blocks_used, const PaperRow* paper) {
+  const auto blocks = static_cast<int64_t>(blocks_used);
   const PairedTest& test = row.test;
   const Figure none{"", nullptr};
   table.add({family.name,
@@ -101,6 +103,7 @@ void add_comparison(FigureTable& table, const StudyFamily& family, const std::st
              row.baseline,
              std::string(to_string(row.matching)),
              count(test.n),
+             count(blocks),
              number(test.policy.mean),
              number(test.baseline.mean),
              signed_figure(test.difference.mean),
@@ -181,7 +184,9 @@ Section statistics_section(ReportInput& input) {
         const SweepView* view = input.sweep(sweep_job(family.name, name));
         const Comparison* row =
             view ? view->summary.find("fixed", matching, Scope::inside) : nullptr;
-        if (row) add_comparison(table, family, name, *row, paper_row(name, view->sweep.space));
+        if (row)
+          add_comparison(table, family, name, *row, view->sweep.blocks.size(),
+                         paper_row(name, view->sweep.space));
       }
     section.show(std::move(table));
   }

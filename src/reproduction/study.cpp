@@ -10,6 +10,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/yaml.h"
+#include "evaluation/named_policy.h"
 
 namespace sol {
 namespace {
@@ -71,17 +72,17 @@ StudyController read_controller(YamlMap map, const std::string& name, const fs::
   controller.name = name;
   controller.configuration = beside(config, map.get_or<std::string>("config", ""));
   controller.ready = beside(config, map.get_or<std::string>("ready", ""));
-  if (controller.configuration.empty() == controller.ready.empty())
-    fail("{}: a controller has either config, to train it by, or ready, where it exists",
-         map.place("config"));
   controller.overrides = common;
   const Overrides own = read_overrides(map, "set");
   controller.overrides.insert(controller.overrides.end(), own.begin(), own.end());
   if (map.has("updates")) controller.updates = int_in(map, "updates", 1, 1);
   controller.minutes = map.get_or("minutes", 0.0);
+  map.reject_unknown();
+  if (controller.configuration.empty() == controller.ready.empty())
+    fail("{}: a controller has either config, to train it by, or ready, where it exists",
+         map.place("config"));
   if (controller.minutes < 0)
     fail("{}: minutes is {}; it must be positive", map.place("minutes"), controller.minutes);
-  map.reject_unknown();
   return controller;
 }
 
@@ -117,6 +118,10 @@ void read_spaces(YamlMap map, Study& study) {
   spaces.controllers = map.get_or("controllers", spaces.controllers);
   check_known(study, map, "controllers", spaces.controllers);
   spaces.baselines = map.get_or("baselines", spaces.baselines);
+  for (const std::string& name : spaces.baselines)
+    if (!mixes_levels(name))
+      fail("{}: \"{}\" is no policy that mixes levels to meet a budget", map.place("baselines"),
+           name);
   if (spaces.baselines.empty() || spaces.baselines.front() != "fixed")
     fail("{}: \"fixed\" must be the first baseline: every verdict is against it",
          map.place("baselines"));

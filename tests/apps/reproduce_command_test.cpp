@@ -134,6 +134,31 @@ TEST_F(ReproduceCommand, TextsAreAskedForBeforeAnyWork) {
   expect_error(run({"--only", "pollution"}), {"test text", "--test-data"});
 }
 
+TEST_F(ReproduceCommand, WhatCannotBeTrainedIsAnErrorBeforeAnyWork) {
+  const std::string config = (source_dir() / "configs/2l.yaml").string();
+  const auto with = [&](const std::string& more) {
+    std::ofstream(study) << "name: Typing errors\n"
+                            "data: {train: {files: [text.txt]}, valid: {files: [text.txt]}, test: "
+                            "{files: [text.txt]}}\n"
+                         << more;
+  };
+  with("families: {f: {controllers: {2l: {config: " + config +
+       ", set: {nonsense.key: 3}}}}}\n"
+       "experiments: {spaces: {controllers: [2l]}}\n");
+  expect_error(run({}), {"f/2l", "nonsense"});
+  with(
+      "families: {made: {controllers: {2l: {ready: made}}}}\n"
+      "experiments: {spaces: {controllers: [2l]}}\n"
+      "evaluation: {context: 5000}\n");
+  fs::remove_all(out);
+  expect_error(run({}), {"evaluation.context is 5000", "positions"});
+  with(
+      "families: {made: {controllers: {2l: {ready: made}}}}\n"
+      "experiments: {spaces: {controllers: [2l]}}\n");
+  fs::remove_all(out);
+  expect_error(run({"--only", "horizons"}), {"nothing to do"});
+}
+
 TEST_F(ReproduceCommand, AJobThatFailsLeavesTheOthers) {
   made_controller("00112233445566778899aabbccddeeff").save(dir.path() / "made");
   const RunResult result = run({"--only", "spaces,pollution"});

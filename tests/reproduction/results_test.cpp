@@ -46,11 +46,20 @@ TEST_F(StudyResultsTest, DamageIsAnErrorThatNamesTheFile) {
   StudyResults results = StudyResults::open(dir.path(), identity);
   results.store("static", {{"points", 1}}, 1, {});
   write_file_atomically(dir.path() / "jobs/static.json", "{\"result\": {\"po");
-  EXPECT_THAT([&] { results.find("static"); }, throws({"static.json"}));
+  EXPECT_THAT([&] { results.find("static"); }, throws({"static.json", "delete the file"}));
   write_file_atomically(dir.path() / "jobs/static.json", "{}");
   EXPECT_THAT([&] { results.find("static"); }, throws({"static.json", "\"result\" is missing"}));
   write_file_atomically(dir.path() / "study.json", "{\"format_version\": 9}");
-  EXPECT_THAT([&] { StudyResults::read(dir.path()); }, throws({"format version 9"}));
+  EXPECT_THAT([&] { StudyResults::read(dir.path()); }, throws({"format version 9", "newer"}));
+  // Results without what says of what they are.
+  std::filesystem::remove(dir.path() / "study.json");
+  EXPECT_THAT([&] { StudyResults::open(dir.path(), identity); }, throws({"study.json", "missing"}));
+}
+
+TEST_F(StudyResultsTest, AModelsDirectoryIsNotForResults) {
+  write_file_atomically(dir.path() / "config.json", "{}");
+  EXPECT_THAT([&] { StudyResults::open(dir.path(), identity); }, throws({"holds a model"}));
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "jobs"));
 }
 
 }  // namespace

@@ -73,6 +73,13 @@ TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(
       [&] { load(small + "experiments: {spaces: {controllers: [2l], baselines: [emc]}}\n"); },
       throws({"\"fixed\" must be the first baseline"}));
+  EXPECT_THAT(
+      [&] {
+        load(small + "experiments: {spaces: {controllers: [2l], baselines: [fixed, emcc]}}\n");
+      },
+      throws({"line 12", "\"emcc\" is no policy"}));
+  EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {redy: d}}}}\n"); },
+              throws({"unknown key", "redy"}));
   EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1.5]}}\n"); },
               throws({"1.5 is no seed"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {}}}}\n"); },

@@ -20,6 +20,7 @@ void run_pretrain(const pretrain::TrainerOptions& options, int threads) {
   const bool complete = pretrain::pretrain(
       options, [](const std::string& line) { note("{}", line); }, interrupt_token());
   note("{}: {}", options.out.string(), complete ? "complete" : "not complete; go on with --resume");
+  if (interrupting_signal() != 0) throw Cancelled();  // as `sol` ends, so that scripts can tell
 }
 
 void add_train_options(CLI::App& command, pretrain::TrainerOptions& o) {

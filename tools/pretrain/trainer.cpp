@@ -68,6 +68,15 @@ class Run {
            config_.max_position_embeddings);
     if (o_.step_tokens < o_.window)
       fail("{} tokens a step are less than one window of {}", o_.step_tokens, o_.window);
+    std::error_code ignored;
+    if (fs::equivalent(o_.model, o_.out, ignored))
+      fail(
+          "{}: a run into the directory of the model that it starts from would replace that model; "
+          "choose another with -o",
+          o_.out.string());
+    if (!path_exists(checkpoint_path()) && path_exists(o_.out / "model.safetensors"))
+      fail("{}: holds a model that is not a run of this program; choose another directory",
+           o_.out.string());
     if (!o_.resume && path_exists(checkpoint_path()))
       fail("{}: holds a run already; go on with --resume or choose another directory",
            o_.out.string());
