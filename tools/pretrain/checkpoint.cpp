@@ -58,6 +58,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                       {"position", p.position},
                       {"log_lines", p.log_lines},
                       {"decay_begin", p.decay_begin},
+                      {"muon", p.muon},
                       {"seconds", p.seconds}};
   write_safetensors(path, tensors, {{"state", to_text(document)}});
 }
@@ -82,6 +83,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Json& identi
                   .position = counter(document, "position", 0, where),
                   .log_lines = counter(document, "log_lines", 0, where),
                   .decay_begin = counter(document, "decay_begin", -1, where),
+                  .muon = json_get_or(document, "muon", false, where),
                   .seconds = json_get<double>(document, "seconds", where)};
   out.state.weights = store.get("weights").to_floats();
   out.state.first = store.get("first_moments").to_floats();

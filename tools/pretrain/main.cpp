@@ -35,17 +35,22 @@ void add_train_options(CLI::App& command, pretrain::TrainerOptions& o) {
       ->check(positive_number())
       ->capture_default_str();
   command.add_option("--warmup-tokens", o.warmup_tokens, "Tokens over which the rate rises")
+      ->check(in_range(0, uint64_t{1} << 50))
       ->capture_default_str();
   command
       .add_option("--decay-tokens", o.decay_tokens,
                   "Let the rate fall over so many tokens, from here on, then end")
       ->check(at_least(1));
   command.add_option("--final-rate", o.final_rate, "Share of the highest rate after the decay")
+      ->check(number_in(0, 1))
       ->capture_default_str();
   command.add_flag("--muon", o.optimizer.muon,
                    "Muon instead of AdamW for the layers' matrices, at the same rate");
-  command.add_option("--beta2", o.optimizer.beta2, "AdamW's second moment")->capture_default_str();
+  command.add_option("--beta2", o.optimizer.beta2, "AdamW's second moment")
+      ->check(number_in(0, 0.999999))
+      ->capture_default_str();
   command.add_option("--weight-decay", o.optimizer.weight_decay, "Of matrices")
+      ->check(number_in(0, 1e6))
       ->capture_default_str();
   command.add_option("--clip", o.optimizer.clip, "Largest norm of the gradient")
       ->check(positive_number())

@@ -114,11 +114,10 @@ class Run {
       if (saved.state.weights.size() != static_cast<size_t>(layout_.size()))
         fail("{}: {} weights instead of {}", path.string(), saved.state.weights.size(),
              layout_.size());
-      if (saved.state.steps > 0 && !o_.optimizer.muon && by_muon(saved.state))
+      if (saved.progress.muon && !o_.optimizer.muon)
         fail(
-            "{}: was trained with Muon, whose checkpoints have no second moments for AdamW to go "
-            "on "
-            "with; add --muon",
+            "{}: was trained with Muon, whose moments are not what AdamW could go on with; add "
+            "--muon",
             path.string());
       progress_ = saved.progress;
       if (!o_.resume) progress_.log_lines = 0;
@@ -136,16 +135,6 @@ class Run {
     }
     if (o_.decay_tokens > 0 && progress_.decay_begin < 0) progress_.decay_begin = progress_.tokens;
     log_.begin(progress_.log_lines);
-  }
-
-  // Muon keeps no second moments of the layers' matrices, and AdamW's are never all zero.
-  bool by_muon(const EngineState& state) const {
-    for (const NamedSlice& matrix : layout_.layer_matrices()) {
-      const auto first = state.second.begin() + matrix.offset;
-      if (std::any_of(first, first + matrix.count(), [](float moment) { return moment != 0.0f; }))
-        return false;
-    }
-    return true;
   }
 
   void copy_companions() const {
@@ -200,6 +189,7 @@ class Run {
 
   void save() {
     progress_.seconds = seconds_before_ + run_time_.seconds();
+    progress_.muon = progress_.muon || o_.optimizer.muon;
     const EngineState state = engine_->state();
     save_checkpoint(checkpoint_path(), {progress_, state}, identity_);
     save_weights(o_.out, layout_, state.weights, o_.save_f32);

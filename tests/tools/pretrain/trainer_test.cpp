@@ -140,6 +140,46 @@ TEST(Trainer, CheckpointsOfOtherRunsAreErrors) {
   EXPECT_THAT([&] { train(o); }, throws({"not a checkpoint of this program"}));
 }
 
+// AdamW's moments may become Muon's; Muon's, sums that are not damped, not AdamW's.
+TEST(Trainer, TheOptimizerChangesToMuonAndNotBack) {
+  const TinyModel tiny;
+  TrainerOptions o = tiny.options("out");
+  o.tokens = 280;
+  ASSERT_TRUE(train(o));
+  o.resume = true;
+  o.optimizer.muon = true;
+  o.tokens = 560;
+  ASSERT_TRUE(train(o));
+  o.optimizer.muon = false;
+  o.tokens = 840;
+  EXPECT_THAT([&] { train(o); }, throws({"trained with Muon", "--muon"}));
+
+  TrainerOptions muon = tiny.options("muon");
+  muon.optimizer.muon = true;
+  muon.tokens = 280;
+  ASSERT_TRUE(train(muon));
+  TrainerOptions decay = tiny.options("decay");
+  decay.from = muon.out;
+  decay.decay_tokens = 280;
+  EXPECT_THAT([&] { train(decay); }, throws({"trained with Muon", "--muon"}));
+  decay.optimizer.muon = true;
+  EXPECT_TRUE(train(decay));
+}
+
+TEST(Trainer, AModelIsNotReplaced) {
+  const TinyModel tiny;
+  TrainerOptions o = tiny.options("out");
+  o.tokens = 280;
+  o.out = o.model;
+  EXPECT_THAT([&] { train(o); }, throws({"would replace that model"}));
+  o = tiny.options("out");
+  o.tokens = 280;
+  fs::create_directories(o.out);
+  write_file_atomically(o.out / "model.safetensors", "somebody's");
+  EXPECT_THAT([&] { train(o); }, throws({"holds a model"}));
+  EXPECT_EQ(read_file(o.out / "model.safetensors"), "somebody's");
+}
+
 TEST(Trainer, OptionsThatCannotBeAreErrors) {
   const TinyModel tiny;
   TrainerOptions o = tiny.options("out");
