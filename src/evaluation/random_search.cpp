@@ -17,6 +17,16 @@ const ScheduleOutcome& RandomSchedules::best() const {
   return *std::ranges::min_element(schedules, {}, &ScheduleOutcome::perplexity);
 }
 
+ScheduleOutcome RandomSchedules::mean() const {
+  ScheduleOutcome mean;
+  const auto n = static_cast<double>(schedules.size());
+  for (const ScheduleOutcome& schedule : schedules) {
+    mean.net_keep += schedule.net_keep / n;
+    mean.perplexity += schedule.perplexity / n;
+  }
+  return mean;
+}
+
 std::vector<SearchPoint> run_random_search(BlockEvaluator& evaluator, const SearchRequest& request,
                                            const SweepProgress& progress, std::stop_token stop) {
   if (!request.policy || !request.fixed) fail("a random search needs a policy and the fixed one");

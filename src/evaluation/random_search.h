@@ -22,6 +22,7 @@ struct RandomSchedules {
   std::vector<ScheduleOutcome> schedules;
 
   const ScheduleOutcome& best() const;  // the lowest perplexity; there must be one
+  ScheduleOutcome mean() const;         // of both figures
 };
 
 // One budget: the policy, fixed and random schedules at the averages that the policy realised.

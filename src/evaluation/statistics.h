@@ -24,6 +24,8 @@ struct PairedTest {
   double p = 0;              // one-sided: probability of a t this low were there no difference
   int64_t wins = 0, ties = 0;
   double win_rate = 0;  // share of pairs in which the policy is strictly lower
+
+  double relative() const { return difference.mean / baseline.mean; }
 };
 
 // t and p are NaN for fewer than two pairs; without any spread p is 0 where the policy is lower and

@@ -70,7 +70,7 @@ std::string name_at(const Sweep& sweep, size_t baseline, Matching matching) {
 
 std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost cost,
                           const std::string& title, const std::string& x_label, int width,
-                          int height) {
+                          int height, size_t most_baselines) {
   Plot plot{.title = title,
             .x = {.label = x_label},
             .y = {.label = "perplexity (lower is better)"},
@@ -82,8 +82,8 @@ std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost 
             [](const SweepPoint& p) -> const Outcome& { return p.policy; });
   const bool realised = !summary.realised_frontiers.empty();
   const Matching matching = realised ? Matching::realised : Matching::requested;
-  const size_t baselines =
-      (realised ? summary.realised_frontiers : summary.requested_frontiers).size();
+  const size_t baselines = std::min(
+      most_baselines, (realised ? summary.realised_frontiers : summary.requested_frontiers).size());
   constexpr Marker markers[] = {Marker::square, Marker::triangle, Marker::diamond};
   for (size_t b = 0; b < baselines; ++b)
     add_cloud(plot, sweep, cost, name_at(sweep, b, matching), baseline_colour(b),

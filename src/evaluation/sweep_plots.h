@@ -1,6 +1,7 @@
 // A sweep's figures as SVG.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "evaluation/sweep_summary.h"
@@ -16,10 +17,10 @@ double milliseconds(const Outcome& outcome);  // per token
 std::string name_at(const Sweep& sweep, size_t baseline, Matching matching);
 
 // Perplexity against cost: a faint mark for each budget, a line through the Pareto points; the
-// policy, and every baseline at the policy's realised averages (else at the requested budgets).
+// policy, and the first `most_baselines` at its realised averages (else at the requested budgets).
 std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost cost,
                           const std::string& title, const std::string& x_label, int width = 940,
-                          int height = 540);
+                          int height = 540, size_t most_baselines = SIZE_MAX);
 
 // Requested against realised averages of one axis.
 std::string adherence_plot(const Sweep& sweep, Axis axis);

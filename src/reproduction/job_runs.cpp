@@ -1,16 +1,12 @@
 #include "reproduction/job_runs.h"
 
 #include <algorithm>
-#include <cassert>
-#include <set>
 
 #include "base/fail.h"
 #include "evaluation/behaviour.h"
 #include "evaluation/budget_grid.h"
 #include "evaluation/free_generation.h"
-#include "evaluation/probe.h"
 #include "evaluation/sweep_summary.h"
-#include "policy/action_json.h"
 #include "policy/policies.h"
 #include "reproduction/experiment_json.h"
 #include "reproduction/jobs.h"

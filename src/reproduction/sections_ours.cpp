@@ -184,7 +184,7 @@ void show_transfer(ReportInput& input, Section& section) {
       const Comparison* row =
           view ? view->summary.find("fixed", Matching::realised, Scope::inside) : nullptr;
       if (!row) continue;
-      const double relative = row->test.difference.mean / row->test.baseline.mean;
+      const double relative = row->test.relative();
       table.add({family.name,
                  label,
                  count(static_cast<int64_t>(view->sweep.blocks.size())),

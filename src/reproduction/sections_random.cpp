@@ -130,9 +130,7 @@ std::string violin_plot(const std::vector<NamedPoint>& points, const std::string
   for (size_t i = 0; i < points.size(); ++i) {
     const SearchPoint& point = points[i].point;
     const auto centre = static_cast<double>(i);
-    double mean = 0;
-    for (const ScheduleOutcome& schedule : point.random[0].schedules)
-      mean += schedule.perplexity / static_cast<double>(point.random[0].schedules.size());
+    const double mean = point.random[0].mean().perplexity;
     std::vector<double> relative;
     for (const ScheduleOutcome& schedule : point.random[0].schedules)
       relative.push_back(schedule.perplexity / mean);
@@ -169,9 +167,7 @@ void add_search(FigureTable& table, const std::string& family, const std::string
                 const std::string& label, const SearchPoint& point) {
   const RandomSchedules& random = point.random[0];
   const auto n = static_cast<int64_t>(random.schedules.size());
-  double spent = 0;
-  for (const ScheduleOutcome& schedule : random.schedules)
-    spent += schedule.net_keep / static_cast<double>(n);
+  const double spent = random.mean().net_keep;
   const int64_t better = better_than(random, point.policy.perplexity);
   table.add({family, controller, label, number(point.policy.net_keep, 3), number(spent, 3),
              number(point.policy.perplexity, 3), number(point.fixed.perplexity, 3),
@@ -217,15 +213,11 @@ Section landscape_section(ReportInput& input) {
         plots += landscape_plot(*points, kind, name);
         for (const SearchPoint& point : *points) {
           const RandomSchedules& random = point.random[kind];
-          double mean = 0, spent = 0;
-          const auto n = static_cast<double>(random.schedules.size());
-          for (const ScheduleOutcome& schedule : random.schedules) {
-            mean += schedule.perplexity / n;
-            spent += schedule.net_keep / n;
-          }
+          const ScheduleOutcome mean = random.mean();
           table.add({family.name, name, random.policy, number(point.policy.net_keep, 3),
-                     number(point.policy.perplexity), number(point.fixed.perplexity), number(mean),
-                     number(random.best().perplexity), number(spent, 3)});
+                     number(point.policy.perplexity), number(point.fixed.perplexity),
+                     number(mean.perplexity), number(random.best().perplexity),
+                     number(mean.net_keep, 3)});
         }
       }
     }

@@ -112,7 +112,7 @@ std::string scaling_of(ReportInput& input, FigureTable& table) {
                                       json_get<std::string>(family, "title", where)));
     const Comparison* row = view->summary.find("fixed", Matching::realised, Scope::inside);
     if (!row) continue;
-    const double relative = row->test.difference.mean / row->test.baseline.mean;
+    const double relative = row->test.relative();
     table.add({about.model, about.text, count(about.context), name, finest,
                number(view->sweep.dense.perplexity), number(row->test.policy.mean),
                number(row->test.baseline.mean), signed_percent(relative),

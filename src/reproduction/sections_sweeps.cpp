@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
@@ -15,38 +16,21 @@ namespace {
 
 constexpr const char* net_label = "net keep-rate (mean of the realised averages)";
 
-// The first baseline alone, for plots of policy and fixed.
-SweepView with_fixed_only(const SweepView& view) {
-  SweepView one = view;
-  const auto keep_first = [](auto& list) {
-    if (list.size() > 1) list.erase(list.begin() + 1, list.end());
-  };
-  keep_first(one.sweep.baselines);
-  for (SweepPoint& point : one.sweep.points) {
-    keep_first(point.realised);
-    keep_first(point.requested_budget);
-  }
-  keep_first(one.summary.realised_frontiers);
-  keep_first(one.summary.requested_frontiers);
-  return one;
-}
-
 std::string heading(const StudyFamily& family) {
   return fmt::format("<h3>{}</h3>\n", escape_xml(family.title));
 }
 
 std::string frontier_row(ReportInput& input, const StudyFamily& family,
-                         const std::vector<std::string>& controllers, bool fixed_only) {
+                         const std::vector<std::string>& controllers, size_t most_baselines) {
   std::string html;
   for (const std::string& name : controllers) {
     if (!family.find(name)) continue;
     const SweepView* view = input.sweep(sweep_job(family.name, name));
     if (!view) continue;
-    const SweepView shown = fixed_only ? with_fixed_only(*view) : *view;
-    html += frontier_plot(shown.sweep, shown.summary, net_keep,
+    html += frontier_plot(view->sweep, view->summary, net_keep,
                           fmt::format("{}: {} actions, T = {}", name, view->sweep.space.size(),
                                       view->sweep.protocol.horizon),
-                          net_label, 480, 400);
+                          net_label, 480, 400, most_baselines);
   }
   return html.empty() ? html : heading(family) + "<div class=\"row\">\n" + html + "</div>\n";
 }
@@ -107,7 +91,7 @@ void add_comparison(FigureTable& table, const StudyFamily& family, const std::st
              number(test.policy.mean),
              number(test.baseline.mean),
              signed_figure(test.difference.mean),
-             signed_percent(test.difference.mean / test.baseline.mean),
+             signed_percent(test.relative()),
              signed_figure(row.interval.low),
              signed_figure(row.interval.high),
              {p_value(test.p), std::isfinite(test.p) ? Json(test.p) : Json(nullptr)},
@@ -145,8 +129,7 @@ void show_seeds(ReportInput& input, Section& section) {
       if (!row) continue;
       const PairedTest& test = row->test;
       table.add({family.name, name, number(test.policy.mean), number(test.baseline.mean),
-                 signed_figure(test.difference.mean),
-                 signed_percent(test.difference.mean / test.baseline.mean),
+                 signed_figure(test.difference.mean), signed_percent(test.relative()),
                  signed_figure(row->interval.low), signed_figure(row->interval.high),
                  share_of(test.win_rate)});
     }
@@ -160,7 +143,7 @@ Section spaces_section(ReportInput& input) {
   Section section{"spaces", "Action spaces", {}, {}};
   const auto& spaces = input.study().experiments.spaces;
   for (const StudyFamily& family : input.study().families)
-    section.html += frontier_row(input, family, spaces.controllers, true);
+    section.html += frontier_row(input, family, spaces.controllers, 1);
   section.html += input.missing();
   section.html +=
       "<p class=\"note\">A faint mark is one requested budget; lines join the points that no other "
@@ -255,7 +238,7 @@ Section heuristics_section(ReportInput& input) {
                      {"policy_wins", "Policy wins"},
                      {"baseline_beats_fixed", "Baseline beats fixed"}});
   for (const StudyFamily& family : input.study().families) {
-    section.html += frontier_row(input, family, spaces.controllers, false);
+    section.html += frontier_row(input, family, spaces.controllers, SIZE_MAX);
     for (const std::string& name : spaces.controllers) {
       const SweepView* view =
           family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
@@ -293,8 +276,7 @@ Section heuristics_section(ReportInput& input) {
 Section horizons_section(ReportInput& input) {
   Section section{"horizons", "Length of an episode", {}, {}};
   for (const StudyFamily& family : input.study().families)
-    section.html +=
-        frontier_row(input, family, input.study().experiments.horizons.controllers, true);
+    section.html += frontier_row(input, family, input.study().experiments.horizons.controllers, 1);
   section.html += input.missing();
   section.html +=
       "<p class=\"note\">Controllers of one action space for episodes of T steps, after each of "
