@@ -10,6 +10,9 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+add_library(httplib INTERFACE)
+target_link_libraries(httplib INTERFACE PkgConfig::HTTPLIB)
 find_package(Boost REQUIRED)  # headers: Boost.Math
 
 # Debian's dnnl CMake package asks for OpenCL headers that nothing here needs, so link it plainly.

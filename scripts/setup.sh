@@ -9,6 +9,7 @@ packages=(
   # the program
   libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev
   libpcre2-dev libutf8proc-dev libxxhash-dev libdnnl-dev zlib1g-dev libzstd-dev libboost-dev
+  libcpp-httplib-dev
   # training; without the OpenMP flavour of OpenBLAS LibTorch's products are hundreds of times slower
   libtorch-dev libgloo-dev libopenblas0-openmp
   # tests and benchmarks

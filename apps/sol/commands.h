@@ -17,5 +17,7 @@ void add_sweep_command(CLI::App& app);
 void add_reproduce_command(CLI::App& app);
 void add_tasks_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
+void add_calibrate_command(CLI::App& app);
 
 }  // namespace sol::app

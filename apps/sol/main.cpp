@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
     if (has_training && argc > 1 && std::string_view(argv[1]) == "train") start_training(argv);
     app.set_version_flag("--version", version_text, "Version, commit and instruction sets");
     add_generate_command(app);
+    add_serve_command(app);
     if (has_training) app.add_subcommand("train", "Train a controller for a frozen model");
     add_sweep_command(app);
     add_tasks_command(app);
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {
     add_probe_command(app);
     add_reproduce_command(app);
     add_bench_command(app);
+    add_calibrate_command(app);
     add_inspect_command(app);
     add_convert_command(app);
     add_tokenize_commands(app);

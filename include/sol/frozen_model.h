@@ -92,6 +92,12 @@ class Sequence {
   virtual uint64_t own_bytes() const = 0;  // cache bytes that no other sequence shares
 };
 
+// Cache blocks that sequences hold; what several share counts once.
+struct CacheUse {
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+};
+
 struct ExtendItem {
   Sequence* sequence = nullptr;
   std::span<const int32_t> tokens;  // appended to the cache
@@ -143,6 +149,9 @@ class FrozenModel {
 
   // Forgets all but the first `length` tokens. A refresh is truncate + extend.
   virtual void truncate(Sequence& sequence, int length) = 0;
+
+  // Of all sequences of this model that exist now. May be asked on any thread.
+  virtual CacheUse cache_use() const = 0;
 
   // Input embedding of a token, float32 [hidden_size].
   virtual void embedding(int32_t token, std::span<float> out) const = 0;

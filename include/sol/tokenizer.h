@@ -41,6 +41,10 @@ class Tokenizer {
   };
   std::unique_ptr<Stream> stream(bool skip_special_tokens = true) const;
 
+  // What one id stands for inside a text, bytes that alone are no character included. Throws Error
+  // for an id outside the vocabulary.
+  std::string token_bytes(int32_t id) const;
+
   int vocab_size() const;    // largest id + 1, added tokens included
   int bos_token_id() const;  // -1: none
   int eos_token_id() const;  // -1: none

@@ -354,6 +354,7 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
       config_, options,
       cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32,
       page_summary_);
+  const std::lock_guard lock(pools_mutex_);
   const auto found =
       std::find(pool_block_bytes_.begin(), pool_block_bytes_.end(), layout.block_bytes);
   const size_t index = static_cast<size_t>(found - pool_block_bytes_.begin());
@@ -464,6 +465,17 @@ void CpuModel::decode(std::span<DecodeItem> items) {
   }
   forward(batch);
   lengths.keep();
+}
+
+CacheUse CpuModel::cache_use() const {
+  const std::lock_guard lock(pools_mutex_);
+  CacheUse use;
+  for (const auto& pool : pools_) {
+    const uint64_t blocks = pool->blocks_in_use();
+    use.blocks += blocks;
+    use.bytes += blocks * static_cast<uint64_t>(pool->block_bytes());
+  }
+  return use;
 }
 
 std::vector<std::unique_ptr<Sequence>> CpuModel::fork(const Sequence& parent, int n) {

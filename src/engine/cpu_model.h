@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <mutex>
 #include <string>
 
 #include "engine/batch.h"
@@ -29,6 +30,7 @@ class CpuModel final : public FrozenModel {
   void decode(std::span<DecodeItem> items) override;
   std::vector<std::unique_ptr<Sequence>> fork(const Sequence& parent, int n) override;
   void truncate(Sequence& sequence, int length) override;
+  CacheUse cache_use() const override;
   void embedding(int32_t token, std::span<float> out) const override;
 
   // For benchmarks. Bytes of weights that one token alone reads: all layers' under a share ρ of the
@@ -83,7 +85,8 @@ class CpuModel final : public FrozenModel {
   kernels::PageSummary page_summary_ = kernels::PageSummary::extrema;
   std::unique_ptr<CpuWeights> weights_;
   std::vector<float> inverse_frequencies_;
-  std::vector<float> cos_, sin_;  // [position][head_dim / 2]
+  std::vector<float> cos_, sin_;    // [position][head_dim / 2]
+  mutable std::mutex pools_mutex_;  // cache_use() is asked while a pass runs
   std::vector<std::shared_ptr<BlockPool>> pools_;
   std::vector<int64_t> pool_block_bytes_;
   Batch batch_;  // working memory, kept between passes

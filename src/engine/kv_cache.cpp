@@ -74,6 +74,11 @@ std::shared_ptr<std::byte> BlockPool::acquire() {
   return {block, [pool = shared_from_this()](std::byte* b) { pool->release(b); }};
 }
 
+uint64_t BlockPool::blocks_in_use() const {
+  const std::lock_guard lock(mutex_);
+  return slabs_.size() * static_cast<uint64_t>(slab_blocks_) - free_.size();
+}
+
 void BlockPool::release(std::byte* block) {
   const std::lock_guard lock(mutex_);
   free_.push_back(block);

@@ -50,6 +50,8 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   explicit BlockPool(int64_t block_bytes);
   ~BlockPool();
   std::shared_ptr<std::byte> acquire();
+  uint64_t blocks_in_use() const;
+  int64_t block_bytes() const { return block_bytes_; }
 
  private:
   void release(std::byte* block);
@@ -57,7 +59,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
 
   int64_t block_bytes_;
   int64_t slab_blocks_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::byte*> slabs_;
   std::vector<std::byte*> free_;  // blocks
 };

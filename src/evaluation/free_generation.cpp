@@ -61,6 +61,7 @@ class Runner {
   std::vector<GenerationResult> generate_batch(const Policy& policy, const Budget& budget,
                                                int first, int count) {
     std::vector<std::unique_ptr<Generation>> generations;
+    std::vector<Generation*> running;
     for (int i = first; i < first + count; ++i) {
       GenerationOptions options;
       options.sequence = options_.sequence;
@@ -70,17 +71,18 @@ class Runner {
       options.ignore_end = true;
       options.index = static_cast<uint64_t>(i);
       generations.push_back(std::make_unique<Generation>(model_, policy, prompt(i), options));
-      generations.back()->start(stop_);
+      running.push_back(generations.back().get());
     }
     std::vector<ControlledStep> steps(generations.size());
     for (int t = 0; t < options_.tokens; ++t) {
       if (stop_.stop_requested()) throw Cancelled();
-      for (size_t i = 0; i < steps.size(); ++i) steps[i] = generations[i]->next_step(stop_);
+      run_dense(model_, running, stop_);
+      for (size_t i = 0; i < steps.size(); ++i) steps[i] = running[i]->next_step();
       decode_step(model_, steps);
-      for (const auto& generation : generations) generation->complete_step();
+      for (Generation* generation : running) generation->complete_step();
     }
     std::vector<GenerationResult> results;
-    for (const auto& generation : generations) results.push_back(std::move(generation->result()));
+    for (Generation* generation : running) results.push_back(std::move(generation->result()));
     return results;
   }
 

@@ -42,7 +42,8 @@ struct ChatTemplate::Parsed {
 
 ChatTemplate::ChatTemplate(std::string_view source, std::string where, std::string bos_token,
                            std::string eos_token)
-    : where_(std::move(where)),
+    : source_(source),
+      where_(std::move(where)),
       bos_token_(std::move(bos_token)),
       eos_token_(std::move(eos_token)),
       fingerprint_(hash_128(source)),

@@ -43,11 +43,12 @@ class ChatTemplate {
   std::string apply(std::span<const ChatMessage> messages,
                     const ChatTemplateOptions& options = {}) const;
 
+  const std::string& source() const { return source_; }
   const std::string& fingerprint() const { return fingerprint_; }  // of the source
 
  private:
   struct Parsed;
-  std::string where_, bos_token_, eos_token_, fingerprint_;
+  std::string source_, where_, bos_token_, eos_token_, fingerprint_;
   std::shared_ptr<const Parsed> parsed_;
 };
 

@@ -37,7 +37,7 @@ class Letters : public DecodeStep {
 class Fallback : public DecodeStep {
  public:
   void push(std::string_view token, const Sink& sink) override {
-    const int byte = parse(token);
+    const int byte = fallback_byte(token);
     if (byte >= 0) {
       run_.push_back(static_cast<char>(byte));
       return;
@@ -57,18 +57,6 @@ class Fallback : public DecodeStep {
   }
 
  private:
-  static int digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-  }
-  static int parse(std::string_view token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-    const int high = digit(token[3]), low = digit(token[4]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-  }
-
   std::string run_;
 };
 
@@ -192,6 +180,18 @@ std::unique_ptr<DecodeStep> decode_strip(std::string character, size_t start, si
 }
 std::unique_ptr<DecodeStep> decode_whole(std::unique_ptr<DecodeStep> step) {
   return std::make_unique<Whole>(std::move(step));
+}
+
+int fallback_byte(std::string_view piece) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+  };
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return -1;
+  const int high = digit(piece[3]), low = digit(piece[4]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
 }  // namespace sol

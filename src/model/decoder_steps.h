@@ -3,12 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "model/decoder.h"
 #include "model/pretokenizer_steps.h"
 #include "model/regex.h"
 
 namespace sol {
+
+// The byte that a piece "<0x0A>" stands for; -1 for any other piece.
+int fallback_byte(std::string_view piece);
 
 std::unique_ptr<DecodeStep> decode_letters();   // byte alphabet to bytes; broken UTF-8 to U+FFFD
 std::unique_ptr<DecodeStep> decode_fallback();  // runs of "<0x0A>" to bytes

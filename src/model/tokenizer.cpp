@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <optional>
 
@@ -12,7 +13,9 @@
 #include "base/json.h"
 #include "model/added_tokens.h"
 #include "model/bpe.h"
+#include "model/byte_alphabet.h"
 #include "model/decoder.h"
+#include "model/decoder_steps.h"
 #include "model/make_tokenizer.h"
 #include "model/normalizer.h"
 #include "model/post_processor.h"
@@ -272,6 +275,24 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
 
 std::unique_ptr<Tokenizer::Stream> Tokenizer::stream(bool skip_special_tokens) const {
   return std::make_unique<DecoderStream>(*impl_, skip_special_tokens);
+}
+
+std::string Tokenizer::token_bytes(int32_t id) const {
+  const std::string_view piece = impl_->require_piece(id);
+  if (impl_->added.by_id(id)) return std::string(piece);
+  if (impl_->pretokenizer.words_are_bytes()) {
+    std::string bytes;
+    for (size_t at = 0; at < piece.size();) {
+      const int byte = letter_to_byte(next_code_point(piece, at));
+      if (byte < 0) return std::string(piece);  // not written in the byte alphabet
+      bytes += static_cast<char>(byte);
+    }
+    return bytes;
+  }
+  if (const int byte = fallback_byte(piece); byte >= 0) return {static_cast<char>(byte)};
+  // Decoders may treat the text's beginning in another way: what a second one adds is inside.
+  const std::string once = decode(std::array{id}), twice = decode(std::array{id, id});
+  return twice.substr(std::min(once.size(), twice.size()));
 }
 
 int Tokenizer::vocab_size() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <span>
 
 #include "base/fail.h"
@@ -43,61 +44,71 @@ std::string_view to_string(FinishReason reason) {
 }
 
 Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int32_t> prompt,
-                       const GenerationOptions& options)
+                       const GenerationOptions& options, std::unique_ptr<Sequence> cached)
     : model_(model),
       options_(options),
       sampler_(options.sampling),
       tokens_(checked_prompt(std::move(prompt), model.config(), options)),
       controlled_(begin_controlled(
-          model.create(options.sequence), policy, options.budget, options.horizon, episode_id(),
+          cached ? std::move(cached) : model.create(options.sequence), policy, options.budget,
+          options.horizon, episode_id(),
           // With a prompt of one token there is no previous position: the policy sees zeros.
           std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f))),
-      logits_(static_cast<size_t>(model.config().vocab_size)) {
+      logits_(static_cast<size_t>(model.config().vocab_size)),
+      dense_length_(controlled_.sequence->length()) {
+  assert(dense_length_ == 0 || dense_length_ + 2 <= static_cast<int>(tokens_.size()));
   result_.prompt_tokens = static_cast<int>(tokens_.size());
-  if (options.max_tokens == 0) result_.finish = FinishReason::max_tokens;
-}
-
-void Generation::start(std::stop_token stop) {
-  const Stopwatch stopwatch;
-  run_dense(std::span(tokens_).first(tokens_.size() - 1), stop);
   if (tokens_.size() > 1) controlled_.previous_token = tokens_[tokens_.size() - 2];
-  result_.prefill_seconds = stopwatch.seconds();
-}
-
-void Generation::run_dense(std::span<const int32_t> tokens, std::stop_token stop) {
-  if (tokens.empty()) return;
-  // After the prompt drift is that of the embeddings (Controlled::previous_token).
-  ExtendItem item = observed_extend(
-      *controlled_.sequence, tokens, controlled_.policy->needs(),
-      static_cast<size_t>(model_.config().hidden_size), controlled_.hidden,
-      result_.tokens.empty() ? nullptr : &controlled_.earlier_hidden, controlled_.entropy);
-  model_.extend({&item, 1}, stop);
+  if (options.max_tokens == 0) result_.finish = FinishReason::max_tokens;
 }
 
 EpisodeId Generation::episode_id() const {
   return {.sequence = options_.index, .episode = episode_index_, .rollout = 0, .single = true};
 }
 
-void Generation::refresh(std::stop_token stop) {
-  const Stopwatch stopwatch;
-  // The cache holds all tokens but the one chosen last, which stands.
-  const int cached = controlled_.sequence->length();
-  assert(cached + 1 == static_cast<int>(tokens_.size()));
-  const int keep = cached - options_.horizon;
-  model_.truncate(*controlled_.sequence, keep);
-  run_dense(
-      std::span(tokens_).subspan(static_cast<size_t>(keep), static_cast<size_t>(options_.horizon)),
-      stop);
-  compressed_ = false;
-  ++result_.refreshes;
-  result_.refresh_seconds += stopwatch.seconds();
+// After a wholly dense episode there is nothing to recompute.
+bool Generation::refresh_due() const {
+  return options_.refresh && compressed_ && controlled_.episode.finished();
 }
 
-ControlledStep Generation::next_step(std::stop_token stop) {
-  assert(!finished() && controlled_.state);
+int Generation::dense_due() const {
+  if (finished()) return 0;
+  if (refresh_due() && !refreshing_) return options_.horizon;
+  // The cache is to hold all tokens but the last one: the prompt's, or the one just chosen, which
+  // stands.
+  return static_cast<int>(tokens_.size()) - 1 - controlled_.sequence->length();
+}
+
+ExtendItem Generation::next_dense(int count, std::vector<ExtendItem::Wanted> wanted) {
+  assert(count > 0 && count <= dense_due());
+  if (refresh_due() && !refreshing_) {
+    model_.truncate(*controlled_.sequence, controlled_.sequence->length() - options_.horizon);
+    refreshing_ = true;
+  }
+  const auto tokens = std::span<const int32_t>(tokens_).subspan(
+      static_cast<size_t>(controlled_.sequence->length()), static_cast<size_t>(count));
+  if (count < dense_due()) return {controlled_.sequence.get(), tokens, std::move(wanted)};
+  // After the prompt drift is that of the embeddings (Controlled::previous_token).
+  ExtendItem item = observed_extend(
+      *controlled_.sequence, tokens, controlled_.policy->needs(),
+      static_cast<size_t>(model_.config().hidden_size), controlled_.hidden,
+      result_.tokens.empty() ? nullptr : &controlled_.earlier_hidden, controlled_.entropy);
+  std::move(wanted.begin(), wanted.end(), std::back_inserter(item.wanted));
+  return item;
+}
+
+void Generation::complete_dense(double seconds) {
+  dense_length_ = controlled_.sequence->length();
+  (refreshing_ ? result_.refresh_seconds : result_.prefill_seconds) += seconds;
+  if (!refreshing_ || dense_due() > 0) return;
+  refreshing_ = false;
+  compressed_ = false;
+  ++result_.refreshes;
+}
+
+ControlledStep Generation::next_step() {
+  assert(!finished() && controlled_.state && dense_due() == 0);
   if (controlled_.episode.finished()) {
-    // After a wholly dense episode there is nothing to recompute.
-    if (options_.refresh && compressed_) refresh(stop);
     ++episode_index_;
     begin_episode(controlled_, options_.budget, options_.horizon, episode_id());
   }
@@ -106,12 +117,17 @@ ControlledStep Generation::next_step(std::stop_token stop) {
   return step;
 }
 
-int32_t Generation::complete_step() {
+Action Generation::last_action() const {
   const Episode& episode = controlled_.episode;
-  const Action action = episode.space().action(episode.previous_action());
+  return episode.space().action(episode.previous_action());
+}
+
+int32_t Generation::complete_step() {
+  const Action action = last_action();
   compressed_ = compressed_ || !action.dense();
   const int key_count = controlled_.sequence->length();
-  if (episode.effective(key_count)) {
+  last_effective_ = controlled_.episode.effective(key_count);
+  if (last_effective_) {
     average_.add(action);
     result_.effective_steps = average_.count();
     result_.realised = average_.mean_or({});
@@ -121,12 +137,15 @@ int32_t Generation::complete_step() {
   result_.attended = sum_attended_ / result_.steps;
   result_.bytes += cost_.bytes;
 
+  const size_t chosen = result_.tokens.size();
+  const bool given = chosen < options_.given.size();
   const int32_t token =
-      sampler_.sample(logits_, static_cast<uint32_t>(result_.tokens.size()), options_.index);
+      given ? options_.given[chosen]
+            : sampler_.sample(logits_, static_cast<uint32_t>(chosen), options_.index);
   tokens_.push_back(token);
   result_.tokens.push_back(token);
   const std::vector<int>& ends = model_.config().eos_token_ids;
-  if (!options_.ignore_end && std::find(ends.begin(), ends.end(), token) != ends.end())
+  if (!given && !options_.ignore_end && std::find(ends.begin(), ends.end(), token) != ends.end())
     finish(FinishReason::end_token);
   else if (static_cast<int>(result_.tokens.size()) == options_.max_tokens)
     finish(FinishReason::max_tokens);
@@ -135,8 +154,34 @@ int32_t Generation::complete_step() {
   return token;
 }
 
+int Generation::dense_length(bool exact) const {
+  return exact || compressed_ ? dense_length_ : controlled_.sequence->length();
+}
+
+std::unique_ptr<Sequence> Generation::fork_dense(bool exact) const {
+  std::unique_ptr<Sequence> child = std::move(model_.fork(*controlled_.sequence, 1)[0]);
+  model_.truncate(*child, dense_length(exact));
+  return child;
+}
+
 void Generation::finish(FinishReason reason) {
   result_.finish = reason;
+}
+
+void run_dense(FrozenModel& model, std::span<Generation* const> generations, std::stop_token stop) {
+  const Stopwatch stopwatch;
+  std::vector<ExtendItem> items;
+  std::vector<Generation*> running;
+  for (Generation* generation : generations) {
+    const int due = generation->dense_due();
+    if (due == 0) continue;
+    items.push_back(generation->next_dense(due));
+    running.push_back(generation);
+  }
+  if (items.empty()) return;
+  model.extend(items, stop);
+  const double seconds = stopwatch.seconds() / static_cast<double>(running.size());
+  for (Generation* generation : running) generation->complete_dense(seconds);
 }
 
 GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<int32_t> prompt,
@@ -144,13 +189,15 @@ GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<
                           const std::function<bool(int32_t)>& on_token, std::stop_token stop) {
   Generation generation(model, policy, std::move(prompt), options);
   GenerationResult& result = generation.result();
+  Generation* const alone[] = {&generation};
   Stopwatch stopwatch;
   try {
-    if (!generation.finished()) generation.start(stop);
+    run_dense(model, alone, stop);
     stopwatch = {};
     while (!generation.finished()) {
       if (stop.stop_requested()) throw Cancelled();
-      ControlledStep step = generation.next_step(stop);
+      run_dense(model, alone, stop);
+      ControlledStep step = generation.next_step();
       decode_step(model, {&step, 1}, &result.times);
       const int32_t token = generation.complete_step();
       if (on_token && !on_token(token) && !generation.finished())

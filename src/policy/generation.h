@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ struct GenerationOptions {
   int max_tokens = -1;      // -1: up to the context's end
   bool ignore_end = false;  // go on after an end-of-text token
   SamplingOptions sampling;
+  // The first tokens, taken instead of drawn ones: a text that is scored step by step, as it would
+  // be generated. max_tokens counts them; an end-of-text token among them ends nothing.
+  std::vector<int32_t> given;
   uint64_t index = 0;  // which sequence: for policies and draws that vary over sequences
 };
 
@@ -44,36 +48,60 @@ struct GenerationResult {
   double total_seconds = 0;  // from the first step to the end, prefill apart; filled by generate()
 };
 
-// One sequence being generated. Per token: next_step(), decode_step() on what it returned (alone or
-// batched with other generations), complete_step(). Throws what FrozenModel and the policy throw; a
-// generation is of no use then.
+// One sequence being generated. Per token: run_dense(), next_step(), decode_step() on what it
+// returned (alone or batched with other generations), complete_step(). Throws what FrozenModel and
+// the policy throw; a generation is of no use then.
 class Generation {
  public:
-  // `model` and `policy` must outlive it. Throws Error for an empty prompt, one that is longer than
-  // the model's context, and bad options.
+  // `model` and `policy` must outlive it. `cached`, if given, holds the first tokens of the prompt
+  // already, computed densely, and not its last two: the policy looks at the state of the one, and
+  // the other is the first step. Throws Error for an empty prompt, one that is longer than the
+  // model's context, and bad options.
   Generation(FrozenModel& model, const Policy& policy, std::vector<int32_t> prompt,
-             const GenerationOptions& options);
-
-  // Dense pass over the prompt without its last token, which is step 1 of the first episode.
-  void start(std::stop_token stop = {});
+             const GenerationOptions& options, std::unique_ptr<Sequence> cached = nullptr);
 
   bool finished() const { return result_.finish != FinishReason::none; }
   // Ends it from outside: a stop string was met, the client has gone.
   void finish(FinishReason reason);
 
-  // The step to run next; refreshes the cache first when an episode is over. Valid until
-  // complete_step().
-  ControlledStep next_step(std::stop_token stop = {});
+  // Tokens to compute densely before the next step: those of the prompt without its last, which is
+  // step 1 of the first episode; after an episode its T tokens, whose keys and values are computed
+  // anew (refresh).
+  int dense_due() const;
+  // A dense pass over the next `count` of them, 1..dense_due(), for FrozenModel::extend, which may
+  // run it together with other sequences'; then complete_dense(). `wanted` is added to the pass:
+  // outputs of the positions in it.
+  ExtendItem next_dense(int count, std::vector<ExtendItem::Wanted> wanted = {});
+  void complete_dense(double seconds);
+  // The step to run next; nothing dense may be due. Valid until complete_step().
+  ControlledStep next_step();
   // Takes the step's outcome and returns the token chosen from it.
   int32_t complete_step();
 
-  // Up to now; times stay as generate() or the caller sets them.
+  // Of the last step: the logits that its token was chosen from [vocab_size], the action executed,
+  // and whether the step counts.
+  std::span<const float> logits() const { return logits_; }
+  Action last_action() const;
+  bool last_effective() const { return last_effective_; }
+
+  // For the episodes that begin from now on.
+  void set_budget(const Budget& budget) { options_.budget = budget; }
+
+  // Prompt and generated tokens. The last is not cached yet.
+  std::span<const int32_t> tokens() const { return tokens_; }
+  // How many of them lie in the cache as a dense pass computes them. `exact`: bit for bit, without
+  // those whose steps were dense.
+  int dense_length(bool exact) const;
+  // A sequence with so many first tokens, for a generation whose prompt begins alike.
+  std::unique_ptr<Sequence> fork_dense(bool exact) const;
+
+  // Up to now; times of decode steps stay as generate() or the caller sets them.
   GenerationResult& result() { return result_; }
+  const GenerationResult& result() const { return result_; }
 
  private:
   EpisodeId episode_id() const;
-  void refresh(std::stop_token stop);
-  void run_dense(std::span<const int32_t> tokens, std::stop_token stop);
+  bool refresh_due() const;
 
   FrozenModel& model_;
   GenerationOptions options_;
@@ -83,11 +111,18 @@ class Generation {
   Controlled controlled_;
   std::vector<float> logits_;
   StepCost cost_;
-  bool compressed_ = false;        // some step since the last refresh was not dense
+  bool compressed_ = false;  // some step since the last refresh was not dense
+  bool refreshing_ = false;  // the cache was truncated for a refresh
+  bool last_effective_ = false;
+  int dense_length_ = 0;
   BudgetAverage<double> average_;  // over all episodes
   double sum_attended_ = 0;
   GenerationResult result_;
 };
+
+// All that is due of several generations on one model, in one pass.
+void run_dense(FrozenModel& model, std::span<Generation* const> generations,
+               std::stop_token stop = {});
 
 // Runs one generation to its end. `on_token` sees every token as it is chosen (end-of-text tokens
 // too) and returns false to stop. A stop request ends it with FinishReason::cancelled; what there

@@ -75,6 +75,7 @@ class FakeModel final : public FrozenModel {
   }
 
   // What is kept counts as computed densely.
+  CacheUse cache_use() const override { return {}; }
   void truncate(Sequence& sequence, int length) override {
     auto& fake = static_cast<FakeSequence&>(sequence);
     const std::vector<int32_t> kept(fake.history.begin(), fake.history.begin() + length);

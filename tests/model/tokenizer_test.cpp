@@ -30,6 +30,24 @@ TEST(Tokenizer, MergesByRankAndReportsItsTokens) {
             "pre-tokeniser none; decoder Fuse; characters without a piece: ?");
 }
 
+TEST(Tokenizer, BytesOfATokenInsideAText) {
+  const auto small = load_made(small_tokenizer());
+  EXPECT_EQ(small->token_bytes(5), "abc");
+  EXPECT_EQ(small->token_bytes(6), "<s>");
+  EXPECT_THROW(small->token_bytes(8), Error);
+
+  // Every text is its tokens' bytes in a row, whatever characters they cut.
+  const std::string text = "Gr\u00fc\u00dfe, \u4e16\u754c \U0001F600\n x";
+  for (const char* name : {"gpt2_style", "llama3_style", "sentencepiece_style"}) {
+    const auto tokenizer = shipped(name);
+    std::string bytes;
+    for (const int32_t id : tokenizer->encode(text, {.add_special_tokens = false}))
+      bytes += tokenizer->token_bytes(id);
+    EXPECT_THAT(bytes, testing::EndsWith(text)) << name;
+    EXPECT_LE(bytes.size(), text.size() + 1) << name;  // some put a space in front
+  }
+}
+
 TEST(Tokenizer, ItsFingerprintIsOfTheFile) {
   nlohmann::json json = small_tokenizer();
   const auto tokenizer = load_made(json);

@@ -79,6 +79,7 @@ class FakeModel final : public FrozenModel {
       children.push_back(std::make_unique<FakeSequence>(static_cast<const FakeSequence&>(parent)));
     return children;
   }
+  CacheUse cache_use() const override { return {}; }
   void truncate(Sequence& sequence, int length) override {
     static_cast<FakeSequence&>(sequence).tokens.resize(static_cast<size_t>(length));
   }

@@ -1,5 +1,8 @@
 #include "policy/generation.h"
 
+#include <gmock/gmock.h>
+
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -269,9 +272,9 @@ TEST(Generation, BatchedStepsGiveTheSameText) {
 
   Generation a(*model, first, prompt_of(20), options_for(9));
   Generation b(*model, second, prompt_of(13), options_for(6));
-  a.start();
-  b.start();
+  Generation* const both[] = {&a, &b};
   while (!a.finished() || !b.finished()) {
+    run_dense(*model, both);
     std::vector<ControlledStep> steps;
     if (!a.finished()) steps.push_back(a.next_step());
     if (!b.finished()) steps.push_back(b.next_step());
@@ -281,6 +284,67 @@ TEST(Generation, BatchedStepsGiveTheSameText) {
   }
   EXPECT_EQ(a.result().tokens, expected);
   EXPECT_EQ(b.result().tokens.size(), 6u);
+}
+
+std::vector<int32_t> run_to_end(FrozenModel& model, Generation& generation, int dense_piece) {
+  while (!generation.finished()) {
+    while (const int due = generation.dense_due()) {
+      ExtendItem item = generation.next_dense(std::min(due, dense_piece));
+      model.extend({&item, 1});
+      generation.complete_dense(0.0);
+    }
+    ControlledStep step = generation.next_step();
+    decode_step(model, {&step, 1});
+    generation.complete_step();
+  }
+  return generation.result().tokens;
+}
+
+// A server cuts long prompts into pieces and continues what another request has computed: with
+// deterministic products neither changes a bit.
+TEST(Generation, PiecesOfPromptsAndCachedPrefixesChangeNothing) {
+  const auto model = tiny_model();
+  const auto policy = make_fixed_policy(ActionSpace({0.25f, 1.0f}, {0.5f, 1.0f}, {4, 16}));
+  const std::vector<int32_t> prompt = prompt_of(45);
+  GenerationOptions options = options_for(20);
+  options.budget = {0.5f, 0.8f, 0.6f};
+  Generation whole(*model, *policy, prompt, options);
+  const std::vector<int32_t> expected = run_to_end(*model, whole, 1000);
+  const std::vector<float> logits(whole.logits().begin(), whole.logits().end());
+
+  for (const int piece : {1, 7, 32}) {
+    Generation cut(*model, *policy, prompt, options);
+    EXPECT_EQ(run_to_end(*model, cut, piece), expected) << piece;
+    EXPECT_THAT(cut.logits(), testing::ElementsAreArray(logits)) << piece;
+  }
+
+  // 44 of the prompt and four of five episodes: the last one's tokens were never computed anew.
+  EXPECT_EQ(whole.dense_length(true), 44 + 16);
+  const auto sequence = whole.fork_dense(true);
+  EXPECT_EQ(sequence->length(), 44 + 16);
+  for (const int shared : {43, 20, 1}) {
+    auto cached = std::move(model->fork(*sequence, 1)[0]);
+    model->truncate(*cached, shared);
+    Generation again(*model, *policy, prompt, options, std::move(cached));
+    EXPECT_EQ(again.dense_due(), 44 - shared);
+    EXPECT_EQ(run_to_end(*model, again, 1000), expected) << shared;
+    EXPECT_THAT(again.logits(), testing::ElementsAreArray(logits)) << shared;
+  }
+}
+
+TEST(Generation, GivenTokensAreTakenInsteadOfDrawnOnes) {
+  const auto model = tiny_model();
+  const WatchingPolicy policy({0, 3, 5});
+  ASSERT_FALSE(model->config().eos_token_ids.empty());
+  const int32_t end = model->config().eos_token_ids[0];
+  GenerationOptions options = options_for(5);
+  options.ignore_end = false;
+  options.given = {7, end, 9, 11};
+  Generation generation(*model, policy, prompt_of(12), options);
+  const std::vector<int32_t> tokens = run_to_end(*model, generation, 1000);
+  ASSERT_EQ(tokens.size(), 5u);
+  EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.begin() + 4), options.given);
+  EXPECT_EQ(tokens[4], argmax(generation.logits()));
 }
 
 }  // namespace

@@ -131,20 +131,23 @@ void TaskRunner::generate_batch(const Task& task, size_t first, size_t count, co
     writings.push_back({std::make_unique<Generation>(
                             model_, *arm.policy, encoder_.prompt(prompt, task.max_tokens), options),
                         tokenizer_.stream(false), StopStrings(task.stops)});
-    writings.back().generation->start(stop);
   }
-  std::vector<ControlledStep> steps;
   std::vector<Writing*> active;
+  std::vector<Generation*> running;
+  std::vector<ControlledStep> steps;
   while (true) {
-    steps.clear();
     active.clear();
+    running.clear();
     for (Writing& writing : writings) {
       if (writing.generation->finished()) continue;
-      steps.push_back(writing.generation->next_step(stop));
       active.push_back(&writing);
+      running.push_back(writing.generation.get());
     }
     if (active.empty()) break;
     if (stop.stop_requested()) throw Cancelled();
+    run_dense(model_, running, stop);
+    steps.clear();
+    for (Generation* generation : running) steps.push_back(generation->next_step());
     decode_step(model_, steps);
     for (Writing* writing : active) {
       const int32_t token = writing->generation->complete_step();

@@ -210,9 +210,10 @@ void expect_as_generation(FrozenModel& model, const Policy& policy, const Budget
   options.ignore_end = true;
   TokenRequest request{{0, 500, 900, 31, 77, 1200, 45, 8, 19, 600}, 10};
   Generation generation(model, policy, request.tokens, options);
-  generation.start();
+  Generation* const alone[] = {&generation};
   double expected = 0;
   while (!generation.finished()) {
+    run_dense(model, alone);
     ControlledStep step = generation.next_step();
     decode_step(model, {&step, 1});
     double largest = -1e30, sum = 0;

@@ -1,0 +1,18 @@
+// A cost table on disk, with what it was measured on (docs/formats.md, "Cost table").
+#pragma once
+
+#include <filesystem>
+
+#include "engine/run_info.h"
+#include "policy/cost_table.h"
+
+namespace sol::app {
+
+// Throws Error when it cannot be written.
+void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run);
+
+// Throws Error for a file that is malformed, or was measured on another model, processor, number of
+// threads, with other weights or precision, or for another horizon.
+CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon);
+
+}  // namespace sol::app

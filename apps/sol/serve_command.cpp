@@ -1,0 +1,264 @@
+// sol serve: an OpenAI-compatible server with a budget dial.
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/fail.h"
+#include "base/file_io.h"
+#include "base/stopwatch.h"
+#include "commands.h"
+#include "common.h"
+#include "cost_file.h"
+#include "policy/policies.h"
+#include "serving/http_server.h"
+#include "validators.h"
+
+namespace sol::app {
+namespace {
+
+struct ServeFlags {
+  ModelFlags model;
+  SequenceFlags sequence;
+  std::filesystem::path controller, costs, chat_template;
+  std::string name;
+  HttpOptions http;
+  SchedulerOptions scheduler;
+  std::optional<int> horizon;
+  int context = 0;
+  int64_t cache_tokens = 0;
+  double body_mib = 8, drain_seconds = 30;
+  std::vector<std::string> effort;
+  std::string latency = "on";
+  bool log = false;
+};
+
+constexpr int default_context = 8192;
+
+std::map<std::string, double> parse_effort(const std::vector<std::string>& entries) {
+  std::map<std::string, double> map;
+  for (const std::string& entry : entries) {
+    const size_t equals = entry.find('=');
+    const std::string name = entry.substr(0, equals);
+    if (name != "low" && name != "medium" && name != "high")
+      fail("--reasoning-effort {}: expected low=BUDGET, medium=BUDGET or high=BUDGET", entry);
+    char* end = nullptr;
+    const std::string text = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const double budget = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(budget > 0 && budget <= 1))
+      fail("--reasoning-effort {}: the budget must be a net keep-rate in (0, 1]", entry);
+    if (!map.emplace(name, budget).second) fail("--reasoning-effort: {} is given twice", name);
+  }
+  return map;
+}
+
+void load_controller(const ServeFlags& flags, ServedModel& served) {
+  served.sequence = flags.sequence.get();
+  if (flags.controller.empty()) {
+    served.horizon = flags.horizon.value_or(16);
+    served.fixed = make_fixed_policy(default_space());
+    return;
+  }
+  served.controller = Controller::load(flags.controller);
+  served.controller->require_model(served.model->fingerprint(), flags.model.model_dir().string());
+  served.controller_name = file_name(flags.controller);
+  // The features depend on sinks and window, and the policy was trained with these pages.
+  served.sequence = served.controller->settings().sequence;
+  served.horizon = served.controller->settings().horizon;
+  served.learned = served.controller->greedy_policy(flags.model.deterministic);
+  served.fixed = make_fixed_policy(served.controller->space());
+}
+
+void load_chat_template(const ServeFlags& flags, ServedModel& served) {
+  const std::filesystem::path dir = flags.model.model_dir();
+  if (flags.chat_template.empty()) {
+    served.chat = ChatTemplate::find(dir);
+    return;
+  }
+  const auto text = [&](int id) { return id < 0 ? "" : served.tokenizer->token_bytes(id); };
+  served.chat.emplace(read_file(flags.chat_template), flags.chat_template.string(),
+                      text(served.tokenizer->bos_token_id()),
+                      text(served.tokenizer->eos_token_id()));
+}
+
+// A look at the machine while starting: enough to aim, and the loop corrects the rest.
+CostTable quick_costs(const ServedModel& served) {
+  CostMeasurement quick;
+  quick.sequence = served.sequence;
+  quick.horizon = served.horizon;
+  quick.repetitions = 3;
+  quick.lengths = {std::min(64, served.context)};
+  for (const int keys : {512, 1024})
+    if (keys <= served.context) quick.lengths.push_back(keys);
+  return measure_costs(*served.model, quick, {}, interrupt_token());
+}
+
+ServedModel load_served(const ServeFlags& flags) {
+  ServedModel served;
+  served.model = load_flagged_model(flags.model);
+  served.tokenizer = load_flagged_tokenizer(flags.model, *served.model);
+  served.name = flags.name.empty() ? file_name(flags.model.model_dir()) : flags.name;
+  served.deterministic = flags.model.deterministic;
+  served.reasoning_effort = parse_effort(flags.effort);
+  load_controller(flags, served);
+  load_chat_template(flags, served);
+  const int positions = served.model->config().max_position_embeddings;
+  if (flags.context > positions)
+    fail("--context {}: the model has only {} positions", flags.context, positions);
+  served.context = flags.context > 0 ? flags.context : std::min(positions, default_context);
+  if (served.horizon > positions)
+    fail("--horizon {}: the model has only {} positions", served.horizon, positions);
+  for (const auto& [name, budget] : served.reasoning_effort) {
+    const NetRange range = net_range(served, served.learned != nullptr);
+    if (budget < range.low || budget > range.high)
+      fail("--reasoning-effort {}={}: net keep-rates here are {:.3f}..{:.3f}", name, budget,
+           range.low, range.high);
+  }
+  if (!flags.costs.empty()) {
+    const RunInfo run = describe_run(*served.model, served.name, flags.model.seed, command_line());
+    served.costs = read_costs(flags.costs, run, served.horizon);
+  } else if (flags.latency == "on") {
+    served.costs = quick_costs(served);
+  }
+  served.loaded_at = std::chrono::duration_cast<std::chrono::seconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count();
+  return served;
+}
+
+void wait_for_interrupt() {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait(lock, interrupt_token(), [] { return false; });
+}
+
+void run_serve(ServeFlags& flags) {
+  interrupt_token();  // from now on signals end the server in order
+  if (flags.http.api_key.empty())
+    if (const char* key = std::getenv("SOL_API_KEY")) flags.http.api_key = key;
+  flags.http.body_limit = static_cast<size_t>(flags.body_mib * (1 << 20));
+  // Everyone in the queue and the batch has a connection, and some are left for those to be
+  // refused.
+  flags.http.threads = flags.scheduler.batch + flags.scheduler.queue + 32;
+  if (flags.log) flags.http.log = [](const std::string& line) { note("{}", line); };
+  parse_effort(flags.effort);  // before anything is loaded
+
+  Metrics metrics;
+  HttpServer http(flags.http, metrics);
+  const int port = http.start();
+  print("listening on http://{}:{}\n", flags.http.host, port);
+  const Stopwatch loading;
+  const ServedModel served = load_served(flags);
+  SchedulerOptions options = flags.scheduler;
+  options.cache_tokens = flags.cache_tokens > 0
+                             ? flags.cache_tokens
+                             : static_cast<int64_t>(options.batch) * std::min(served.context, 2048);
+  Scheduler scheduler(served, options, metrics);
+  std::thread engine([&] { scheduler.run(); });
+  http.serve(served, scheduler);
+  note("{} is ready after {:.1f} s: context {}, {} at a time, cache for {} tokens, {}", served.name,
+       loading.seconds(), served.context, options.batch, options.cache_tokens,
+       served.controller ? "controller " + served.controller_name : "no controller");
+
+  wait_for_interrupt();
+  note("shutting down: no more requests are taken, those that run have {} s", flags.drain_seconds);
+  http.refuse();
+  scheduler.drain(flags.drain_seconds);
+  scheduler.stop();
+  engine.join();
+  http.stop();
+}
+
+void add_http_options(CLI::App& command, ServeFlags& flags) {
+  command.add_option("--host", flags.http.host, "Address to listen on; 0.0.0.0 for all of them")
+      ->capture_default_str();
+  command.add_option("--port", flags.http.port, "Port; 0 for any that is free")
+      ->check(in_range(0, 65535))
+      ->capture_default_str();
+  command.add_option("--api-key", flags.http.api_key,
+                     "Asked of every request (default: the environment's SOL_API_KEY, else none)");
+  command.add_option("--body-limit", flags.body_mib, "Size of a request's body at most, MiB")
+      ->check(number_in(0.001, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--request-seconds", flags.http.request_seconds,
+                  "A request that is not all there by then is given up")
+      ->check(number_in(0.1, 3600))
+      ->capture_default_str();
+  command
+      .add_option("--drain-seconds", flags.drain_seconds,
+                  "What running requests have left when the server is told to end")
+      ->check(number_in(0, 86400))
+      ->capture_default_str();
+  command.add_flag("--log", flags.log, "A line on standard error for each request");
+}
+
+void add_scheduler_options(CLI::App& command, ServeFlags& flags) {
+  command.add_option("--batch", flags.scheduler.batch, "Sequences computed together, at most")
+      ->check(in_range(1, 1024))
+      ->capture_default_str();
+  command.add_option("--queue", flags.scheduler.queue, "Sequences waiting, at most; then 429")
+      ->check(in_range(0, 100000))
+      ->capture_default_str();
+  command
+      .add_option("--context", flags.context,
+                  "Tokens of prompt and answer together, at most (default: the model's "
+                  "positions, 8192 at most)")
+      ->check(at_least(2));
+  command
+      .add_option("--cache-tokens", flags.cache_tokens,
+                  "Tokens in the cache, at most (default: a context of up to 2048 for each of a "
+                  "batch)")
+      ->check(at_least(64));
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* command =
+      app.add_subcommand("serve", "An OpenAI-compatible server with a budget dial, and a page");
+  add_model_flags(*command, flags->model);
+  CLI::Option* controller =
+      command->add_option("-c,--controller", flags->controller, "A trained controller");
+  controller->type_name("DIR");
+  command->add_option("--name", flags->name,
+                      "What requests call the model (default: its directory's name)");
+  add_http_options(*command, *flags);
+  add_scheduler_options(*command, *flags);
+  command
+      ->add_option("--horizon", flags->horizon,
+                   "Steps of an episode, after which the cache is refreshed (default: the "
+                   "controller's, else 16)")
+      ->check(at_least(1))
+      ->excludes(controller);
+  command
+      ->add_option("--chat-template", flags->chat_template,
+                   "A Jinja file to use instead of the model's own")
+      ->type_name("FILE");
+  command
+      ->add_option("--reasoning-effort", flags->effort,
+                   "low=BUDGET, medium=BUDGET, high=BUDGET: net keep-rates for OpenAI's "
+                   "reasoning_effort")
+      ->type_name("NAME=BUDGET")
+      ->delimiter(',');
+  CLI::Option* costs =
+      command->add_option("--costs", flags->costs, "What tokens cost, measured by `sol calibrate`");
+  costs->type_name("FILE");
+  command
+      ->add_option("--latency", flags->latency,
+                   "Measure what tokens cost while starting, so that times can be asked for: "
+                   "on, off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->excludes(costs)
+      ->capture_default_str();
+  add_sequence_flags(*command, flags->sequence);
+  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
+    command->get_option(name)->excludes(controller);
+  command->callback([flags] { run_serve(*flags); });
+}
+
+}  // namespace sol::app

@@ -1,0 +1,259 @@
+#include "policy/cost_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+#include "base/random.h"
+#include "base/stopwatch.h"
+
+namespace sol {
+namespace {
+
+const std::vector<float> measured_shares{0.1f, 0.4f, 0.7f, 0.95f};
+
+void require(bool good, const char* what) {
+  if (!good) fail("the cost table {}", what);
+}
+
+// Piecewise linear through (shares, saved) and (1, 0); level below the first share.
+double interpolated_saving(const std::vector<float>& shares, const std::vector<double>& saved,
+                           float share) {
+  if (share >= 1.0f) return 0.0;
+  if (share <= shares.front()) return saved.front();
+  const auto above = std::upper_bound(shares.begin(), shares.end(), share);
+  const size_t i = static_cast<size_t>(above - shares.begin());
+  const double low = static_cast<double>(shares[i - 1]);
+  const double high = above == shares.end() ? 1.0 : static_cast<double>(*above);
+  const double saved_high = above == shares.end() ? 0.0 : saved[i];
+  const double weight = (static_cast<double>(share) - low) / (high - low);
+  return saved[i - 1] + weight * (saved_high - saved[i - 1]);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+CostTable::CostTable(int horizon, std::vector<float> shares, std::vector<Length> lengths,
+                     std::vector<double> channels_saved_ms)
+    : horizon_(horizon),
+      shares_(std::move(shares)),
+      lengths_(std::move(lengths)),
+      channels_saved_ms_(std::move(channels_saved_ms)) {
+  require(horizon_ >= 1, "has no horizon");
+  require(!shares_.empty() && !lengths_.empty(), "has no shares or no lengths");
+  require(shares_.front() > 0.0f && shares_.back() < 1.0f, "has shares outside (0, 1)");
+  require(std::ranges::is_sorted(shares_, std::less_equal<>()), "has shares that do not ascend");
+  require(channels_saved_ms_.size() == shares_.size(), "lacks savings of some shares of channels");
+  const auto finite = [](double v) { return std::isfinite(v); };
+  require(std::ranges::all_of(channels_saved_ms_, finite), "has a time that is not finite");
+  int last = 0;
+  for (const Length& length : lengths_) {
+    require(length.keys > last, "has lengths that do not ascend");
+    last = length.keys;
+    require(length.saved_ms.size() == shares_.size(), "lacks savings of some shares of a context");
+    require(std::ranges::all_of(length.saved_ms, finite), "has a time that is not finite");
+    require(finite(length.dense_ms) && length.dense_ms > 0, "has a step without a time");
+    require(finite(length.refresh_ms) && length.refresh_ms > 0, "has a refresh without a time");
+  }
+}
+
+double CostTable::context_saved_ms(const Length& length, float kappa) const {
+  return interpolated_saving(shares_, length.saved_ms, kappa);
+}
+
+// Linear between measured lengths and beyond the longest: attention's time is proportional to the
+// keys. Level below the shortest.
+template <typename Value>
+double CostTable::at_length(int keys, const Value& value) const {
+  if (lengths_.size() == 1 || keys <= lengths_.front().keys) return value(lengths_.front());
+  size_t i = 1;
+  while (i + 1 < lengths_.size() && lengths_[i].keys < keys) ++i;
+  const Length &low = lengths_[i - 1], &high = lengths_[i];
+  const double weight =
+      static_cast<double>(keys - low.keys) / static_cast<double>(high.keys - low.keys);
+  return value(low) + weight * (value(high) - value(low));
+}
+
+double CostTable::step_ms(float kappa, float rho, int keys) const {
+  const double ms =
+      at_length(keys, [](const Length& length) { return length.dense_ms; }) -
+      interpolated_saving(shares_, channels_saved_ms_, rho) -
+      at_length(keys, [&](const Length& length) { return context_saved_ms(length, kappa); });
+  return std::max(ms, 1e-6);
+}
+
+double CostTable::token_ms(float kappa, float rho, int keys) const {
+  const double step = step_ms(kappa, rho, keys);
+  if (kappa >= 1.0f && rho >= 1.0f) return step;
+  return step + at_length(keys, [](const Length& length) { return length.refresh_ms; }) / horizon_;
+}
+
+Budget CostTable::budget_for(double ms, int keys, const Budget& lowest) const {
+  if (token_ms(1.0f, 1.0f, keys) <= ms) return {};
+  const double dense = step_ms(1.0f, 1.0f, keys);
+  const double kappa_saves = std::max(0.0, dense - step_ms(lowest.kappa, 1.0f, keys));
+  const double rho_saves = std::max(0.0, dense - step_ms(1.0f, lowest.rho, keys));
+  const double most = std::max(kappa_saves, rho_saves);
+  if (most <= 0.0) return {};  // nothing saves time here
+  const auto lowered = [&](double amount) {
+    const auto share = [&](double saves, float low) {
+      return std::max(low, static_cast<float>(1.0 - amount * saves / most));
+    };
+    return Budget{share(kappa_saves, lowest.kappa), share(rho_saves, lowest.rho), 1.0f};
+  };
+  // With an amount of most / the smaller saving both axes are at their lowest.
+  const double smaller = std::min(kappa_saves, rho_saves);
+  double low = 0.0, high = smaller > most * 1e-3 ? most / smaller : 1.0;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = 0.5 * (low + high);
+    const Budget budget = lowered(middle);
+    (token_ms(budget.kappa, budget.rho, keys) > ms ? low : high) = middle;
+  }
+  return lowered(high);
+}
+
+Json CostTable::to_json() const {
+  Json lengths = Json::array();
+  for (const Length& length : lengths_)
+    lengths.push_back({{"keys", length.keys},
+                       {"dense_ms", length.dense_ms},
+                       {"refresh_ms", length.refresh_ms},
+                       {"saved_ms", length.saved_ms}});
+  return {{"horizon", horizon_},
+          {"shares", shares_},
+          {"channels_saved_ms", channels_saved_ms_},
+          {"lengths", std::move(lengths)}};
+}
+
+CostTable CostTable::from_json(const Json& json, const std::string& where) {
+  const auto numbers = [&](const Json& object, const char* field) {
+    if (!object.is_object() || !object.contains(field) || !object[field].is_array())
+      fail("{}: \"{}\" is not a list of numbers", where, field);
+    std::vector<double> values;
+    for (const Json& value : object[field]) {
+      if (!value.is_number()) fail("{}: \"{}\" is not a list of numbers", where, field);
+      values.push_back(value.get<double>());
+    }
+    return values;
+  };
+  const std::vector<double> shares = numbers(json, "shares");
+  if (!json.contains("lengths") || !json["lengths"].is_array())
+    fail("{}: \"lengths\" is not a list", where);
+  std::vector<Length> lengths;
+  for (const Json& length : json["lengths"])
+    lengths.push_back({json_get<int>(length, "keys", where),
+                       json_get<double>(length, "dense_ms", where),
+                       json_get<double>(length, "refresh_ms", where), numbers(length, "saved_ms")});
+  try {
+    return CostTable(json_get<int>(json, "horizon", where),
+                     std::vector<float>(shares.begin(), shares.end()), std::move(lengths),
+                     numbers(json, "channels_saved_ms"));
+  } catch (const Error& error) {
+    fail("{}: {}", where, error.what());
+  }
+}
+
+namespace {
+
+// One sequence of random tokens at a fixed length, on which steps are timed.
+class TimedSequence {
+ public:
+  TimedSequence(FrozenModel& model, const CostMeasurement& options)
+      : model_(model),
+        options_(options),
+        sequence_(model.create(options.sequence)),
+        random_({0, RandomStream::test, 0, 0, 0}),
+        hidden_(static_cast<size_t>(model.config().hidden_size)),
+        logits_(static_cast<size_t>(model.config().vocab_size)) {}
+
+  // Leaves room for the step's own key.
+  void grow_to(int keys, std::stop_token stop) { extend(keys - 1 - sequence_->length(), stop); }
+
+  double step_ms(const Action& action) {
+    DecodeItem item{sequence_.get(),
+                    token(),
+                    action,
+                    {.hidden = hidden_.data(), .logits = logits_.data()},
+                    nullptr};
+    const Stopwatch stopwatch;
+    model_.decode({&item, 1});
+    const double ms = stopwatch.seconds() * 1e3;
+    model_.truncate(*sequence_, sequence_->length() - 1);
+    return ms;
+  }
+
+  double refresh_ms(std::stop_token stop) {
+    const int tokens = std::min(options_.horizon, sequence_->length());
+    model_.truncate(*sequence_, sequence_->length() - tokens);
+    return extend(tokens, stop);
+  }
+
+ private:
+  int32_t token() {
+    return static_cast<int32_t>(random_.below(static_cast<uint32_t>(model_.config().vocab_size)));
+  }
+
+  double extend(int count, std::stop_token stop) {
+    std::vector<int32_t> tokens(static_cast<size_t>(count));
+    for (int32_t& t : tokens) t = token();
+    ExtendItem item{sequence_.get(), tokens, {}};
+    const Stopwatch stopwatch;
+    if (count > 0) model_.extend({&item, 1}, stop);
+    return stopwatch.seconds() * 1e3;
+  }
+
+  FrozenModel& model_;
+  const CostMeasurement& options_;
+  std::unique_ptr<Sequence> sequence_;
+  Random random_;
+  std::vector<float> hidden_, logits_;
+};
+
+}  // namespace
+
+CostTable measure_costs(FrozenModel& model, const CostMeasurement& options,
+                        const std::function<void(double)>& progress, std::stop_token stop) {
+  const int positions = model.config().max_position_embeddings;
+  if (options.lengths.empty() || options.repetitions < 1 || options.horizon < 1)
+    fail("measuring costs needs a length, a repetition and a horizon");
+  for (const int keys : options.lengths)
+    if (keys < 2 || keys > positions)
+      fail("a context of {} keys cannot be measured: the model holds 2..{}", keys, positions);
+
+  TimedSequence sequence(model, options);
+  std::vector<CostTable::Length> lengths;
+  std::vector<std::vector<double>> channels(measured_shares.size());  // of all lengths
+  for (size_t n = 0; n < options.lengths.size(); ++n) {
+    sequence.grow_to(options.lengths[n], stop);
+    std::vector<double> dense, refresh;
+    std::vector<std::vector<double>> context(measured_shares.size());
+    sequence.step_ms({});  // the first touches memory that later ones find ready
+    for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+      if (stop.stop_requested()) throw Cancelled();
+      // Savings are differences within one turn: the machine's speed drifts.
+      const double whole = sequence.step_ms({});
+      dense.push_back(whole);
+      for (size_t i = 0; i < measured_shares.size(); ++i) {
+        context[i].push_back(whole - sequence.step_ms({measured_shares[i], 1.0f, 16}));
+        channels[i].push_back(whole - sequence.step_ms({1.0f, measured_shares[i], 16}));
+      }
+      refresh.push_back(sequence.refresh_ms(stop));
+      if (progress)
+        progress((static_cast<double>(n) + (repetition + 1.0) / options.repetitions) /
+                 static_cast<double>(options.lengths.size()));
+    }
+    CostTable::Length length{options.lengths[n], median(dense), median(refresh), {}};
+    for (auto& saved : context) length.saved_ms.push_back(median(saved));
+    lengths.push_back(std::move(length));
+  }
+  std::vector<double> channels_saved;
+  for (auto& saved : channels) channels_saved.push_back(median(saved));
+  return CostTable(options.horizon, measured_shares, std::move(lengths), std::move(channels_saved));
+}
+
+}  // namespace sol

@@ -1,0 +1,76 @@
+// What a decoded token costs in time on this machine, by action and length of the context: measured
+// once, then looked up. Turns a time into shares (docs/design.md, "The latency target").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "sol/action.h"
+#include "sol/frozen_model.h"
+
+namespace sol {
+
+// A step's time as a sum, milliseconds: dense at that length, less what a share of the channels
+// saves, less what a share of the context saves at that length. Channels and context are different
+// parts of the pass, so their savings add. q saves no time.
+class CostTable {
+ public:
+  // One measured length of the context.
+  struct Length {
+    int keys = 0;
+    double dense_ms = 0;
+    double refresh_ms = 0;         // T tokens, densely
+    std::vector<double> saved_ms;  // by shares()
+  };
+
+  // Throws Error for tables that make no sense: no length, shares that do not ascend or leave
+  // (0, 1), another number of savings than of shares, times that are not positive.
+  CostTable(int horizon, std::vector<float> shares, std::vector<Length> lengths,
+            std::vector<double> channels_saved_ms);
+
+  double step_ms(float kappa, float rho, int keys) const;
+  // The same with an episode's refresh divided among its T tokens; there is none for dense ones.
+  double token_ms(float kappa, float rho, int keys) const;
+
+  // The shares of least loss that take at most `ms` per token, η = 1: each axis is lowered in
+  // proportion to what it saves, which minimises the sum of squares of what is dropped. `lowest`
+  // bounds them; it is the result where even that takes longer.
+  Budget budget_for(double ms, int keys, const Budget& lowest) const;
+
+  int horizon() const { return horizon_; }
+  const std::vector<float>& shares() const { return shares_; }
+  const std::vector<Length>& lengths() const { return lengths_; }
+
+  Json to_json() const;
+  // Throws Error naming document and field.
+  static CostTable from_json(const Json& json, const std::string& where);
+
+ private:
+  double context_saved_ms(const Length& length, float kappa) const;
+  template <typename Value>
+  double at_length(int keys, const Value& value) const;
+
+  int horizon_;
+  std::vector<float> shares_;  // ascending, below 1
+  std::vector<Length> lengths_;
+  std::vector<double> channels_saved_ms_;  // by shares_
+};
+
+struct CostMeasurement {
+  SequenceOptions sequence;
+  int horizon = 16;
+  std::vector<int> lengths{64, 512, 1024};  // keys in the cache, ascending
+  int repetitions = 5;                      // medians of so many, actions taken in turns
+};
+
+// Times decode steps of one sequence of random tokens. `progress` is called with the share done.
+// Throws Error for lengths that the model does not hold, Cancelled when `stop` was requested.
+CostTable measure_costs(FrozenModel& model, const CostMeasurement& options,
+                        const std::function<void(double)>& progress = {},
+                        std::stop_token stop = {});
+
+}  // namespace sol

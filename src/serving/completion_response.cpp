@@ -1,0 +1,270 @@
+#include "serving/completion_response.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "model/utf8.h"
+#include "serving/api_error.h"
+
+namespace sol {
+namespace {
+
+Json finish_reason(const std::optional<Outcome>& outcome) {
+  if (!outcome) return nullptr;
+  switch (outcome->finish) {
+    case FinishReason::end_token:
+    case FinishReason::stopped:
+      return "stop";
+    case FinishReason::max_tokens:
+    case FinishReason::context_end:
+      return "length";
+    default:
+      return "cancelled";
+  }
+}
+
+std::string new_id(bool chat) {
+  std::random_device random;
+  return fmt::format("{}-{:08x}{:08x}", chat ? "chatcmpl" : "cmpl", random(), random());
+}
+
+double rounded(double value, const char* format) {
+  return std::stod(fmt::format(fmt::runtime(format), value));
+}
+double rounded(double value) {
+  return rounded(value, "{:.4g}");
+}
+
+// The answer's tokens; those of a prompt that was scored step by step do not count.
+int64_t answer_tokens(const Outcome& outcome, const JobRequest& job) {
+  const auto all = static_cast<int64_t>(outcome.result.tokens.size());
+  return job.no_answer ? 0 : all - static_cast<int64_t>(job.options.given.size());
+}
+
+}  // namespace
+
+CompletionResponse::CompletionResponse(const CompletionRequest& request, const ServedModel& served)
+    : request_(request),
+      served_(served),
+      id_(new_id(request.chat)),
+      created_(std::chrono::duration_cast<std::chrono::seconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count()),
+      choices_(request.jobs.size()) {}
+
+std::vector<std::string> CompletionResponse::take(Outbox::Delivery delivery) {
+  Choice& choice = choices_[delivery.index];
+  if (delivery.outcome) {
+    if (!delivery.outcome->error.empty()) throw server_error(delivery.outcome->error);
+    choice.outcome = std::move(delivery.outcome);
+    ++finished_;
+  }
+  std::string text;
+  for (const TokenOutput& token : delivery.tokens) text += token.text;
+  if (choice.outcome) text += choice.outcome->text;
+
+  std::vector<std::string> events;
+  if (!request_.stream) {
+    choice.text += text;
+    std::move(delivery.tokens.begin(), delivery.tokens.end(), std::back_inserter(choice.tokens));
+    return events;
+  }
+  const bool told = request_.logprobs || request_.actions;
+  if (text.empty() && !choice.outcome && !(told && !delivery.tokens.empty())) return events;
+  Json event = envelope();
+  event["choices"] = Json::array({event_choice(delivery.index, delivery.tokens, text)});
+  if (request_.include_usage) event["usage"] = nullptr;
+  events.push_back(to_text(event));
+  return events;
+}
+
+Json CompletionResponse::envelope() const {
+  const char* object = !request_.chat    ? "text_completion"
+                       : request_.stream ? "chat.completion.chunk"
+                                         : "chat.completion";
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", served_.name}};
+}
+
+Json CompletionResponse::event_choice(size_t index, const std::vector<TokenOutput>& tokens,
+                                      const std::string& text) {
+  Choice& choice = choices_[index];
+  Json json{{"index", index}};
+  if (request_.chat) {
+    Json delta = Json::object();
+    if (!choice.begun) delta["role"] = "assistant";
+    if (!choice.begun || !text.empty()) delta["content"] = text;
+    choice.begun = true;
+    json["delta"] = std::move(delta);
+  } else {
+    json["text"] = text;
+  }
+  json["logprobs"] = request_.logprobs && !tokens.empty() ? logprobs_of(tokens) : Json();
+  json["finish_reason"] = finish_reason(choice.outcome);
+  if (choice.outcome) json["sol"] = sol_of(choice, request_.jobs[index], false);
+  if (request_.actions) json["sol"]["actions"] = actions_of(tokens);
+  return json;
+}
+
+std::optional<std::string> CompletionResponse::last_event() const {
+  if (!request_.include_usage) return std::nullopt;
+  Json event = envelope();
+  event["choices"] = Json::array();
+  event["usage"] = usage();
+  return to_text(event);
+}
+
+Json CompletionResponse::whole() const {
+  Json choices = Json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    const JobRequest& job = request_.jobs[i];
+    Json json{{"index", i}};
+    if (request_.chat) {
+      json["message"] = {{"role", "assistant"}, {"content", choice.text}};
+    } else {
+      std::string text = choice.text;
+      if (request_.echo) {
+        std::vector<int32_t> prompt = job.prompt;
+        prompt.insert(prompt.end(), job.options.given.begin(), job.options.given.end());
+        text = served_.tokenizer->decode(prompt, true) + text;
+      }
+      json["text"] = text;
+    }
+    json["logprobs"] = request_.logprobs ? logprobs_of(choice.tokens) : Json();
+    json["finish_reason"] = finish_reason(choice.outcome);
+    json["sol"] = sol_of(choice, job, request_.actions);
+    choices.push_back(std::move(json));
+  }
+  Json response = envelope();
+  response["choices"] = std::move(choices);
+  response["usage"] = usage();
+  return response;
+}
+
+Json CompletionResponse::sol_of(const Choice& choice, const JobRequest& job,
+                                bool with_actions) const {
+  const Outcome& outcome = *choice.outcome;
+  const GenerationResult& result = outcome.result;
+  const std::string name = job.dial.policy->name();
+  Json json{{"policy", job.dial.requested.is_null() ? "dense" : name},
+            {"requested", job.dial.requested}};
+  Json realised = budget_json(result.realised);
+  realised["net"] = rounded(served_.space().net_keep_rate(result.realised));
+  json["realised"] = std::move(realised);
+  json["attended"] = rounded(result.attended);
+  json["steps"] = result.steps;
+  json["effective_steps"] = result.effective_steps;
+  json["ms_per_token"] = rounded(outcome.ms_per_token);
+  json["policy_share"] = rounded(outcome.policy_share);
+  json["refresh_share"] = rounded(outcome.refresh_share);
+  json["seed"] = request_.seed;
+  if (!job.dial.outside.empty()) json["outside_trained_ranges"] = job.dial.outside;
+  if (job.dial.ms_per_token) {
+    // Too fast is no fault where dense is as fast.
+    const double target = *job.dial.ms_per_token, measured = outcome.ms_per_token;
+    const bool dense = result.realised == Budget{};
+    const bool attained = measured <= 1.1 * target && (dense || measured >= 0.9 * target);
+    json["latency"] = {{"target_ms", target},
+                       {"measured_ms", rounded(measured)},
+                       {"attained", attained},
+                       {"fastest_ms", rounded(outcome.fastest_ms.value_or(0))},
+                       {"dense_ms", rounded(outcome.dense_ms.value_or(0))}};
+  }
+  if (with_actions) json["actions"] = actions_of(choice.tokens);
+  return json;
+}
+
+Json CompletionResponse::actions_of(const std::vector<TokenOutput>& tokens) const {
+  Json list = Json::array();
+  for (const TokenOutput& token : tokens) {
+    if (!token.action) continue;
+    list.push_back({{"token", token.token},
+                    {"text", token.text},
+                    {"action", to_string(*token.action)},
+                    {"effective", token.effective}});
+  }
+  return list;
+}
+
+std::string CompletionResponse::shown(int32_t token) const {
+  const std::string bytes = served_.tokenizer->token_bytes(token);
+  if (is_valid_utf8(bytes)) return bytes;
+  std::string text = "bytes:";
+  for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+Json CompletionResponse::logprobs_of(const std::vector<TokenOutput>& tokens) const {
+  return request_.chat ? chat_logprobs(tokens) : completion_logprobs(tokens);
+}
+
+Json CompletionResponse::completion_logprobs(const std::vector<TokenOutput>& tokens) const {
+  Json names = Json::array(), log_probs = Json::array(), tops = Json::array(),
+       offsets = Json::array();
+  int64_t offset = 0;
+  for (const TokenOutput& token : tokens) {
+    const std::string name = shown(token.token);
+    names.push_back(name);
+    offsets.push_back(offset);
+    offset += static_cast<int64_t>(
+        std::ranges::count_if(name, [](char c) { return (c & 0xC0) != 0x80; }));
+    if (!token.log_prob) {
+      log_probs.push_back(nullptr);
+      tops.push_back(nullptr);
+      continue;
+    }
+    log_probs.push_back(*token.log_prob);
+    // The token itself is always among them; of two tokens with one text the likelier stands.
+    Json top = Json::object();
+    for (const TokenLogProb& other : token.top)
+      if (!top.contains(shown(other.token))) top[shown(other.token)] = other.log_prob;
+    if (!top.contains(name)) top[name] = *token.log_prob;
+    tops.push_back(std::move(top));
+  }
+  return {{"tokens", std::move(names)},
+          {"token_logprobs", std::move(log_probs)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+Json CompletionResponse::chat_logprobs(const std::vector<TokenOutput>& tokens) const {
+  const auto entry = [&](int32_t token, float log_prob) {
+    const std::string bytes = served_.tokenizer->token_bytes(token);
+    Json list = Json::array();
+    for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
+    std::string text;
+    append_lossy_utf8(bytes, text);
+    return Json{{"token", text}, {"logprob", log_prob}, {"bytes", std::move(list)}};
+  };
+  Json content = Json::array();
+  for (const TokenOutput& token : tokens) {
+    Json json = entry(token.token, token.log_prob.value_or(0));
+    json["top_logprobs"] = Json::array();
+    for (const TokenLogProb& other : token.top)
+      json["top_logprobs"].push_back(entry(other.token, other.log_prob));
+    content.push_back(std::move(json));
+  }
+  return {{"content", std::move(content)}};
+}
+
+Json CompletionResponse::usage() const {
+  int64_t prompt = 0, answer = 0, cached = 0;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const JobRequest& job = request_.jobs[i];
+    // The choices of one prompt share it.
+    if (i % static_cast<size_t>(request_.choices_per_prompt) == 0) {
+      prompt += static_cast<int64_t>(job.prompt.size() + job.options.given.size());
+      cached += choices_[i].outcome->cached_tokens;
+    }
+    answer += answer_tokens(*choices_[i].outcome, job);
+  }
+  return {{"prompt_tokens", prompt},
+          {"completion_tokens", answer},
+          {"total_tokens", prompt + answer},
+          {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+}
+
+}  // namespace sol

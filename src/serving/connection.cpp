@@ -1,0 +1,121 @@
+#include "serving/connection.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sol {
+namespace {
+
+constexpr size_t buffer_bytes = 16 * 1024;
+
+thread_local const Connection* current_connection = nullptr;
+
+using AddressOf = int (*)(int, sockaddr*, socklen_t*);
+
+void read_address(AddressOf address_of, socket_t socket, std::string& ip, int& port) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  char host[NI_MAXHOST], service[NI_MAXSERV];
+  if (address_of(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host, sizeof(host), service,
+                  sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return;
+  ip = host;
+  port = std::atoi(service);
+}
+
+}  // namespace
+
+Connection::Connection(socket_t socket, const ConnectionLimits& limits)
+    : socket_(socket), limits_(limits), buffer_(buffer_bytes) {}
+
+const Connection* Connection::current() {
+  return current_connection;
+}
+
+bool Connection::wait_for(short events, std::chrono::milliseconds patience) const {
+  pollfd waited{socket_, events, 0};
+  int ready;
+  do {
+    ready = poll(&waited, 1, static_cast<int>(std::max<int64_t>(patience.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+std::chrono::milliseconds Connection::left() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ -
+                                                               std::chrono::steady_clock::now());
+}
+
+bool Connection::closed() const {
+  char byte;
+  if (!wait_for(POLLIN, std::chrono::milliseconds{0})) return false;
+  return recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+bool Connection::is_readable() const {
+  return begin_ < end_ || wait_for(POLLIN, left());
+}
+
+bool Connection::is_writable() const {
+  return wait_for(POLLOUT, limits_.write) && !closed();
+}
+
+ssize_t Connection::read(char* data, size_t size) {
+  if (begin_ == end_) {
+    if (!wait_for(POLLIN, left())) return -1;
+    ssize_t received;
+    do {
+      received = recv(socket_, buffer_.data(), buffer_.size(), 0);
+    } while (received < 0 && errno == EINTR);
+    if (received <= 0) return received;
+    begin_ = 0;
+    end_ = static_cast<size_t>(received);
+  }
+  const size_t count = std::min(size, end_ - begin_);
+  std::memcpy(data, buffer_.data() + begin_, count);
+  begin_ += count;
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t Connection::write(const char* data, size_t size) {
+  if (!wait_for(POLLOUT, limits_.write)) return -1;
+  ssize_t sent;
+  do {
+    sent = send(socket_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
+  return sent;
+}
+
+void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+  read_address(getpeername, socket_, ip, port);
+}
+
+void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
+  read_address(getsockname, socket_, ip, port);
+}
+
+bool ConnectionServer::process_and_close_socket(socket_t socket) {
+  Connection connection(socket, limits_);
+  current_connection = &connection;
+  const auto ended = [this] { return svr_sock_ == INVALID_SOCKET; };
+  bool served = true, closed = false;
+  for (size_t left = keep_alive_max_count_; left > 0 && served && !closed; --left) {
+    if (!connection.wait_for_request(ended)) break;
+    connection.begin_request();
+    served = process_request(connection, left == 1, closed, [](httplib::Request&) {});
+  }
+  current_connection = nullptr;
+  shutdown(socket, SHUT_RDWR);
+  close(socket);
+  return served;
+}
+
+}  // namespace sol

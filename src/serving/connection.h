@@ -1,0 +1,77 @@
+// One client's connection: a buffered socket whose time limits hold for the request as a whole, so
+// that nobody keeps a thread by sending a byte now and then.
+#pragma once
+
+#include <httplib.h>
+#include <poll.h>
+
+#include <chrono>
+#include <vector>
+
+namespace sol {
+
+struct ConnectionLimits {
+  std::chrono::milliseconds idle{5000};      // for the first byte of a request
+  std::chrono::milliseconds request{30000};  // for all of it
+  std::chrono::milliseconds write{30000};    // for each piece that the client is slow to take
+};
+
+class Connection final : public httplib::Stream {
+ public:
+  // `socket` must outlive it.
+  Connection(socket_t socket, const ConnectionLimits& limits);
+
+  // The connection that the calling thread answers; null on threads that answer none.
+  static const Connection* current();
+
+  // Waits for the next request, up to the idle limit. False when none came or the client has gone;
+  // `ended` is asked now and then and ends the wait early.
+  template <typename Ended>
+  bool wait_for_request(const Ended& ended);
+  // From now on the request's time runs.
+  void begin_request() { deadline_ = std::chrono::steady_clock::now() + limits_.request; }
+
+  // Whether the client has closed its side. Never waits.
+  bool closed() const;
+
+  bool is_readable() const override;
+  bool is_writable() const override;
+  ssize_t read(char* data, size_t size) override;
+  ssize_t write(const char* data, size_t size) override;
+  void get_remote_ip_and_port(std::string& ip, int& port) const override;
+  void get_local_ip_and_port(std::string& ip, int& port) const override;
+  socket_t socket() const override { return socket_; }
+
+ private:
+  bool wait_for(short events, std::chrono::milliseconds patience) const;
+  std::chrono::milliseconds left() const;
+
+  socket_t socket_;
+  ConnectionLimits limits_;
+  std::chrono::steady_clock::time_point deadline_{};
+  std::vector<char> buffer_;
+  size_t begin_ = 0, end_ = 0;
+};
+
+template <typename Ended>
+bool Connection::wait_for_request(const Ended& ended) {
+  constexpr std::chrono::milliseconds slice{100};
+  if (begin_ < end_) return true;
+  for (std::chrono::milliseconds waited{0}; waited < limits_.idle; waited += slice) {
+    if (ended()) return false;
+    if (wait_for(POLLIN, slice)) return !closed();
+  }
+  return false;
+}
+
+// httplib's server with connections of ours.
+class ConnectionServer : public httplib::Server {
+ public:
+  explicit ConnectionServer(const ConnectionLimits& limits) : limits_(limits) {}
+
+ private:
+  bool process_and_close_socket(socket_t socket) override;
+  ConnectionLimits limits_;
+};
+
+}  // namespace sol

@@ -1,0 +1,73 @@
+// First come, first served among parties, one item of each at a time: whoever sends a hundred
+// prompts does not keep the others waiting for all of them.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace sol {
+
+template <typename Item>
+class FairQueue {
+ public:
+  enum class Verdict {
+    take,
+    later,  // not this one yet: look at the other parties' first
+    stop,   // nobody may pass this one
+  };
+
+  void push(const std::string& party, Item item) {
+    for (auto& [name, items] : parties_)
+      if (name == party) {
+        items.push_back(std::move(item));
+        ++size_;
+        return;
+      }
+    parties_.push_back({party, {}});
+    parties_.back().second.push_back(std::move(item));
+    ++size_;
+  }
+
+  // The first party's first item that `judge` takes; its party goes to the end of the line.
+  template <typename Judge>
+  std::optional<Item> pop(const Judge& judge) {
+    for (auto party = parties_.begin(); party != parties_.end(); ++party) {
+      const Verdict verdict = judge(party->second.front());
+      if (verdict == Verdict::stop) return std::nullopt;
+      if (verdict == Verdict::later) continue;
+      Item item = std::move(party->second.front());
+      party->second.pop_front();
+      --size_;
+      if (party->second.empty())
+        parties_.erase(party);
+      else
+        parties_.splice(parties_.end(), parties_, party);
+      return item;
+    }
+    return std::nullopt;
+  }
+
+  // Removes what `is_gone` says and returns how many.
+  template <typename IsGone>
+  size_t remove_if(const IsGone& is_gone) {
+    const size_t before = size_;
+    for (auto party = parties_.begin(); party != parties_.end();) {
+      size_ -= std::erase_if(party->second, is_gone);
+      party = party->second.empty() ? parties_.erase(party) : std::next(party);
+    }
+    return before - size_;
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  std::list<std::pair<std::string, std::deque<Item>>> parties_;  // in the order of their turns
+  size_t size_ = 0;
+};
+
+}  // namespace sol

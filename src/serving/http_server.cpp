@@ -1,0 +1,344 @@
+#include "serving/http_server.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/fail.h"
+#include "base/stopwatch.h"
+#include "serving/completion_response.h"
+#include "serving/connection.h"
+#include "serving/model_description.h"
+#include "serving/page_files.h"
+
+namespace sol {
+namespace {
+
+constexpr const char* json_type = "application/json";
+// How often a waiting request looks whether its client is still there.
+constexpr std::chrono::milliseconds patience{100};
+// Between two signs of life in a stream that has nothing to say.
+constexpr double silence_seconds = 10;
+
+void answer(httplib::Response& response, const Json& json, int status = 200) {
+  response.status = status;
+  response.set_content(to_text(json), json_type);
+}
+
+void answer(httplib::Response& response, const ApiError& error) {
+  if (error.retry_after() > 0)
+    response.set_header("Retry-After", std::to_string(error.retry_after()));
+  answer(response, error.to_json(), error.status());
+}
+
+// Takes as long for a wrong key whatever it has in common with the right one.
+bool same_secret(const std::string& a, const std::string& b) {
+  unsigned char difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size() && !b.empty(); ++i)
+    difference |= static_cast<unsigned char>(a[i] ^ b[i % b.size()]);
+  return difference == 0;
+}
+
+std::string host_name(const std::string& host_header) {
+  const size_t colon = host_header.rfind(':');
+  const bool port = colon != std::string::npos && host_header.find(']', colon) == std::string::npos;
+  return port ? host_header.substr(0, colon) : host_header;
+}
+
+// A request on its way through the scheduler. Whatever becomes of the connection, its jobs end.
+class Running {
+ public:
+  Running(CompletionRequest request, const ServedModel& served, Scheduler& scheduler)
+      : request_(std::move(request)),
+        outbox_(std::make_shared<Outbox>()),
+        response_(request_, served) {
+    for (size_t i = 0; i < request_.jobs.size(); ++i)
+      jobs_.push_back(std::make_shared<Job>(request_.jobs[i], served, outbox_, i));
+    scheduler.submit(jobs_);
+  }
+  ~Running() {
+    for (const auto& job : jobs_) job->cancel();
+  }
+
+  CompletionResponse& response() { return response_; }
+  // Takes in what arrived within `patience`; the events that it makes.
+  std::vector<std::string> wait() {
+    std::vector<std::string> events;
+    for (Outbox::Delivery& delivery : outbox_->take(patience))
+      for (std::string& event : response_.take(std::move(delivery)))
+        events.push_back(std::move(event));
+    return events;
+  }
+
+ private:
+  const CompletionRequest request_;
+  std::shared_ptr<Outbox> outbox_;
+  std::vector<std::shared_ptr<Job>> jobs_;
+  CompletionResponse response_;
+};
+
+// Sends what has arrived. False when the client has gone.
+bool send_events(Running& running, httplib::DataSink& sink, Stopwatch& silence) {
+  std::string text;
+  bool done = false;
+  try {
+    for (const std::string& event : running.wait()) text += "data: " + event + "\n\n";
+    done = running.response().complete();
+    if (done) {
+      if (const auto last = running.response().last_event()) text += "data: " + *last + "\n\n";
+      text += "data: [DONE]\n\n";
+    }
+  } catch (const ApiError& error) {
+    text += "data: " + to_text(error.to_json()) + "\n\n";
+    done = true;
+  }
+  if (text.empty() && silence.seconds() > silence_seconds) text = ": still here\n\n";
+  if (!text.empty()) silence = {};
+  if (!sink.is_writable() || (!text.empty() && !sink.write(text.data(), text.size()))) return false;
+  if (done) sink.done();
+  return true;
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(const HttpOptions& http_options, Metrics& server_metrics)
+      : options(http_options), metrics(server_metrics), server(limits()) {}
+
+  ConnectionLimits limits() const {
+    ConnectionLimits all;
+    all.request = std::chrono::milliseconds(static_cast<int64_t>(options.request_seconds * 1e3));
+    return all;
+  }
+  using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
+  // A handler whose exceptions become errors in JSON.
+  Handler guarded(Handler handler) {
+    return [this, handler = std::move(handler)](const httplib::Request& request,
+                                                httplib::Response& response) {
+      try {
+        handler(request, response);
+      } catch (const ApiError& error) {
+        answer(response, error);
+      } catch (const std::exception& error) {
+        answer(response, server_error(error.what()));
+      }
+    };
+  }
+  void add_routes();
+  void complete(const httplib::Request& request, httplib::Response& response, bool chat);
+  httplib::Server::HandlerResponse before(const httplib::Request& request,
+                                          httplib::Response& response) const;
+  void describe_error(const httplib::Request& request, httplib::Response& response) const;
+
+  const ServedModel& model() const {
+    const ServedModel* loaded = served.load();
+    if (!loaded)
+      throw ApiError(503, "server_error", "loading", "the model is being loaded; try again soon");
+    if (refusing)
+      throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
+    return *loaded;
+  }
+  static Json body_of(const httplib::Request& request);
+
+  HttpOptions options;
+  Metrics& metrics;
+  ConnectionServer server;
+  std::atomic<const ServedModel*> served{nullptr};
+  std::atomic<Scheduler*> scheduler{nullptr};
+  std::atomic<bool> refusing{false};
+  std::atomic<uint64_t> requests{0};
+  std::thread thread;
+};
+
+Json HttpServer::Impl::body_of(const httplib::Request& request) {
+  const std::string type = request.get_header_value("Content-Type");
+  // Also what keeps a web page of somebody else from sending requests in its visitor's name.
+  if (!type.starts_with(json_type))
+    throw ApiError(415, "invalid_request_error", "unsupported_media_type",
+                   fmt::format("Content-Type must be {}, not \"{}\"", json_type, type));
+  try {
+    return parse_json(request.body, "the request's body");
+  } catch (const Error& error) {
+    throw ApiError(400, "invalid_request_error", "invalid_json", error.what());
+  }
+}
+
+httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request& request,
+                                                          httplib::Response& response) const {
+  using Result = httplib::Server::HandlerResponse;
+  const auto refuse_with = [&](const ApiError& error) {
+    answer(response, error);
+    return Result::Handled;
+  };
+  // A page elsewhere whose name was made to point at this machine would send its own name.
+  const bool local =
+      options.host == "127.0.0.1" || options.host == "localhost" || options.host == "::1";
+  const std::string name = host_name(request.get_header_value("Host"));
+  if (local && name != "localhost" && name != "127.0.0.1" && name != "[::1]" && !name.empty())
+    return refuse_with({403, "invalid_request_error", "wrong_host",
+                        fmt::format("this server answers to localhost, not \"{}\"", name)});
+  const bool is_open =
+      request.method == "GET" &&
+      (request.path == "/health" || std::ranges::any_of(page_files(), [&](const PageFile& file) {
+         return file.path == request.path;
+       }));
+  if (!options.api_key.empty() && !is_open &&
+      !same_secret(request.get_header_value("Authorization"), "Bearer " + options.api_key))
+    return refuse_with({401, "authentication_error", "invalid_api_key",
+                        "the request's API key is missing or wrong; send it as "
+                        "\"Authorization: Bearer KEY\""});
+  return Result::Unhandled;
+}
+
+// Errors that httplib finds itself have no body yet.
+void HttpServer::Impl::describe_error(const httplib::Request& request,
+                                      httplib::Response& response) const {
+  if (!response.body.empty()) return;
+  const auto describe = [&](const char* code, const std::string& message) {
+    answer(response, ApiError(response.status, "invalid_request_error", code, message));
+  };
+  switch (response.status) {
+    case 404:
+      if (request.method != "GET" && request.method != "POST") {
+        response.status = 405;
+        return describe("method_not_allowed",
+                        fmt::format("{} is not for {}", request.method, request.path));
+      }
+      return describe("not_found",
+                      fmt::format("no {} {} here; docs/http-api.md lists what there is",
+                                  request.method, request.path));
+    case 413:
+      return describe("body_too_large",
+                      fmt::format("a request's body may have {} bytes", options.body_limit));
+    case 414:
+      return describe("uri_too_long", "the address is too long");
+    default:
+      return describe("bad_request", "the request is not well-formed HTTP");
+  }
+}
+
+void HttpServer::Impl::complete(const httplib::Request& request, httplib::Response& response,
+                                bool chat) {
+  const ServedModel& serving = model();
+  // Each request is a party of its own where it names no user.
+  const std::string party = fmt::format("request {}", ++requests);
+  const Json body = body_of(request);
+  CompletionRequest wanted =
+      chat ? read_chat_completion(body, serving, party) : read_completion(body, serving, party);
+  const bool stream = wanted.stream;
+  const auto running = std::make_shared<Running>(std::move(wanted), serving, *scheduler.load());
+  if (stream) {
+    response.set_header("Cache-Control", "no-cache");
+    response.set_chunked_content_provider(
+        "text/event-stream",
+        [running, silence = Stopwatch()](size_t, httplib::DataSink& sink) mutable {
+          return send_events(*running, sink, silence);
+        });
+    return;
+  }
+  while (!running->response().complete()) {
+    running->wait();
+    if (Connection::current() && Connection::current()->closed()) {
+      response.status = 499;  // nobody reads it; for the log
+      return;
+    }
+  }
+  answer(response, running->response().whole());
+}
+
+void HttpServer::Impl::add_routes() {
+  server.Get("/health", guarded([this](const auto&, auto& response) {
+               model();
+               answer(response, Json{{"status", "ok"}});
+             }));
+  server.Get("/metrics", guarded([this](const auto&, auto& response) {
+               response.set_content(metrics.prometheus(), "text/plain; version=0.0.4");
+             }));
+  server.Get("/v1/models", guarded([this](const auto&, auto& response) {
+               answer(response, describe_models(model()));
+             }));
+  server.Get("/tokenizer_info", guarded([this](const auto&, auto& response) {
+               answer(response, describe_tokenizer(model()));
+             }));
+  server.Post("/tokenize", guarded([this](const httplib::Request& request, auto& response) {
+                answer(response, tokenize(body_of(request), model()));
+              }));
+  server.Post("/detokenize", guarded([this](const httplib::Request& request, auto& response) {
+                answer(response, detokenize(body_of(request), model()));
+              }));
+  for (const bool chat : {false, true})
+    server.Post(chat ? "/v1/chat/completions" : "/v1/completions",
+                guarded([this, chat](const httplib::Request& request, httplib::Response& response) {
+                  complete(request, response, chat);
+                }));
+  for (const PageFile& file : page_files())
+    server.Get(std::string(file.path), [file](const auto&, httplib::Response& response) {
+      response.set_header("Content-Security-Policy", "default-src 'self'");
+      response.set_content(file.content.data(), file.content.size(), std::string(file.type));
+    });
+}
+
+HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
+    : impl_(std::make_unique<Impl>(options, metrics)) {
+  httplib::Server& server = impl_->server;
+  const auto threads = static_cast<size_t>(options.threads);
+  server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
+  server.set_payload_max_length(options.body_limit);
+  server.set_tcp_nodelay(true);
+  server.set_keep_alive_max_count(1000);
+  server.set_default_headers({{"X-Content-Type-Options", "nosniff"}});
+  server.set_pre_routing_handler([impl = impl_.get()](const auto& request, auto& response) {
+    return impl->before(request, response);
+  });
+  server.set_error_handler(
+      httplib::Server::Handler([impl = impl_.get()](const auto& request, auto& response) {
+        impl->describe_error(request, response);
+      }));
+  server.set_logger([impl = impl_.get()](const auto& request, const auto& response) {
+    // Paths that do not exist would make a line each, as many as a client likes.
+    const bool known = response.status != 404 && response.status != 405;
+    impl->metrics.count_request(known ? request.path : "other", response.status);
+    if (impl->options.log)
+      impl->options.log(fmt::format("{} {} {}", request.method, request.path, response.status));
+  });
+  impl_->add_routes();
+}
+
+HttpServer::~HttpServer() {
+  stop();
+}
+
+int HttpServer::start() {
+  const HttpOptions& options = impl_->options;
+  const int port = options.port == 0 ? impl_->server.bind_to_any_port(options.host)
+                   : impl_->server.bind_to_port(options.host, options.port) ? options.port
+                                                                            : -1;
+  if (port < 0)
+    fail(
+        "cannot listen on {}:{}: the port is taken, needs other rights, or the host is not this "
+        "machine; choose others with --host and --port",
+        options.host, options.port);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->server.listen_after_bind(); });
+  return port;
+}
+
+void HttpServer::serve(const ServedModel& served, Scheduler& scheduler) {
+  impl_->scheduler = &scheduler;
+  impl_->served = &served;
+}
+
+void HttpServer::refuse() {
+  impl_->refusing = true;
+}
+
+void HttpServer::stop() {
+  if (!impl_->thread.joinable()) return;
+  // stop() does nothing before listening has begun.
+  while (!impl_->server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  impl_->server.stop();
+  impl_->thread.join();
+}
+
+}  // namespace sol

@@ -1,0 +1,34 @@
+// The closed loop behind "ms_per_token": which shares to ask for next, so that the time of a token
+// meets the target on average.
+#pragma once
+
+#include "policy/cost_table.h"
+
+namespace sol {
+
+class LatencyTarget {
+ public:
+  // `costs` must outlive it. `lowest`: what the shares may not fall below.
+  LatencyTarget(const CostTable& costs, double target_ms, const Budget& lowest)
+      : costs_(costs), target_ms_(target_ms), lowest_(lowest) {}
+
+  // The budget of the next episode, at `keys` in the cache. `tokens` and `spent_ms`: so far, from
+  // the second token on.
+  Budget next(int keys, int tokens, double spent_ms);
+
+  double target_ms() const { return target_ms_; }
+  // What the table says for this length at the load that the last episodes saw.
+  double fastest_ms(int keys) const;
+  double dense_ms(int keys) const;
+
+ private:
+  const CostTable& costs_;
+  double target_ms_;
+  Budget lowest_;
+  double load_ = 1.0;        // measured time by the table's
+  double predicted_ms_ = 0;  // per token of the running episode, by the table
+  int tokens_ = 0;           // at its beginning
+  double spent_ms_ = 0;
+};
+
+}  // namespace sol

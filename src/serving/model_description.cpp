@@ -1,0 +1,98 @@
+#include "serving/model_description.h"
+
+#include <fmt/format.h>
+
+#include "serving/dial.h"
+#include "serving/latency_target.h"
+#include "serving/request_fields.h"
+
+namespace sol {
+namespace {
+
+Json axis_json(const ServedModel& served, Axis axis) {
+  const double unit = axis == Axis::eta ? 16.0 : 1.0;
+  const auto shown = [&](float value) {
+    return std::stod(fmt::format("{:.6g}", unit * static_cast<double>(value)));
+  };
+  const std::vector<float> values = served.space().levels(axis);
+  Json levels = Json::array();
+  for (const float level : values) levels.push_back(shown(level));
+  const Budget low = lowest_budget(served);
+  const float lowest = axis == Axis::kappa ? low.kappa : axis == Axis::rho ? low.rho : low.eta;
+  return {{"levels", std::move(levels)}, {"low", shown(lowest)}, {"high", shown(values.back())}};
+}
+
+Json token_text(const ServedModel& served, int id) {
+  return id < 0 ? Json() : Json(served.tokenizer->token_bytes(id));
+}
+
+}  // namespace
+
+Json describe_models(const ServedModel& served) {
+  Json sol;
+  sol["context"] = served.context;
+  sol["chat"] = served.chat.has_value();
+  sol["policies"] = served.learned ? Json::array({"learned", "fixed"}) : Json::array({"fixed"});
+  sol["axes"] = {{"keep", axis_json(served, Axis::kappa)},
+                 {"prune", axis_json(served, Axis::rho)},
+                 {"bits", axis_json(served, Axis::eta)}};
+  const NetRange range = net_range(served, served.learned != nullptr);
+  sol["budget"] = {{"low", range.low}, {"high", range.high}};
+  sol["latency"] = nullptr;
+  if (served.costs) {
+    const LatencyTarget target(*served.costs, 1.0, lowest_budget(served));
+    const int keys = served.costs->lengths().front().keys;
+    sol["latency"] = {{"fastest_ms", target.fastest_ms(keys)}, {"dense_ms", target.dense_ms(keys)}};
+  }
+  sol["controller"] = nullptr;
+  if (served.controller)
+    sol["controller"] = {{"name", served.controller_name}, {"horizon", served.horizon}};
+  sol["reasoning_effort"] =
+      served.reasoning_effort.empty() ? Json() : Json(served.reasoning_effort);
+  return {{"object", "list"},
+          {"data", Json::array({{{"id", served.name},
+                                 {"object", "model"},
+                                 {"created", served.loaded_at},
+                                 {"owned_by", "sol"},
+                                 {"sol", std::move(sol)}}})}};
+}
+
+Json describe_tokenizer(const ServedModel& served) {
+  const Tokenizer& tokenizer = *served.tokenizer;
+  return {{"bos_token", token_text(served, tokenizer.bos_token_id())},
+          {"eos_token", token_text(served, tokenizer.eos_token_id())},
+          {"vocab_size", tokenizer.vocab_size()},
+          {"model_max_length", served.context},
+          {"fingerprint", tokenizer.fingerprint()},
+          {"chat_template", served.chat ? Json(served.chat->source()) : Json()}};
+}
+
+Json tokenize(const Json& request, const ServedModel& served) {
+  RequestFields fields(request);
+  const auto prompt = fields.text("prompt");
+  if (!prompt) throw bad_field("prompt", "is missing", "missing");
+  const bool special = fields.boolean("add_special_tokens").value_or(true);
+  fields.reject_unknown();
+  const std::vector<int32_t> ids =
+      served.tokenizer->encode(*prompt, {.add_special_tokens = special});
+  return {{"tokens", ids}, {"count", ids.size()}, {"max_model_len", served.context}};
+}
+
+Json detokenize(const Json& request, const ServedModel& served) {
+  RequestFields fields(request);
+  const Json* tokens = fields.find("tokens");
+  if (!tokens || !tokens->is_array())
+    throw bad_field("tokens", "must be a list of token ids", tokens ? "invalid_type" : "missing");
+  fields.reject_unknown();
+  std::vector<int32_t> ids;
+  for (const Json& token : *tokens) {
+    const bool known = token.is_number_integer() && token.get<int64_t>() >= 0 &&
+                       token.get<int64_t>() < served.tokenizer->vocab_size();
+    if (!known)
+      throw bad_field("tokens", fmt::format("{} is no token's id", to_text(token)), "out_of_range");
+    ids.push_back(token.get<int32_t>());
+  }
+  return {{"prompt", served.tokenizer->decode(ids)}};
+}
+
+}  // namespace sol

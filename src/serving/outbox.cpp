@@ -1,0 +1,36 @@
+#include "serving/outbox.h"
+
+#include <utility>
+
+namespace sol {
+
+Outbox::Delivery& Outbox::delivery_of(size_t index) {
+  for (Delivery& delivery : waiting_)
+    if (delivery.index == index) return delivery;
+  waiting_.push_back({index, {}, std::nullopt});
+  return waiting_.back();
+}
+
+void Outbox::put(size_t index, TokenOutput token) {
+  {
+    const std::lock_guard lock(mutex_);
+    delivery_of(index).tokens.push_back(std::move(token));
+  }
+  arrived_.notify_one();
+}
+
+void Outbox::finish(size_t index, Outcome outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    delivery_of(index).outcome = std::move(outcome);
+  }
+  arrived_.notify_one();
+}
+
+std::vector<Outbox::Delivery> Outbox::take(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, patience, [&] { return !waiting_.empty(); });
+  return std::exchange(waiting_, {});
+}
+
+}  // namespace sol

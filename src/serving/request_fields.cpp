@@ -1,0 +1,99 @@
+#include "serving/request_fields.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace sol {
+
+RequestFields::RequestFields(const Json& object, std::string prefix)
+    : object_(object), prefix_(std::move(prefix)) {
+  if (object.is_object()) return;
+  const std::string name = prefix_.empty() ? "the request" : prefix_.substr(0, prefix_.size() - 1);
+  throw bad_field(name, "must be a JSON object", "invalid_type");
+}
+
+const Json* RequestFields::find(const std::string& name) {
+  known_.insert(name);
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::optional<bool> RequestFields::boolean(const std::string& name) {
+  const Json* value = find(name);
+  if (!value) return std::nullopt;
+  if (!value->is_boolean())
+    throw bad_field(full_name(name), "must be true or false", "invalid_type");
+  return value->get<bool>();
+}
+
+std::optional<int64_t> RequestFields::integer(const std::string& name, int64_t low, int64_t high) {
+  const Json* value = find(name);
+  if (!value) return std::nullopt;
+  if (!value->is_number_integer())
+    throw bad_field(full_name(name), "must be an integer", "invalid_type");
+  const bool too_large =
+      value->is_number_unsigned() &&
+      value->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  const int64_t number = too_large ? std::numeric_limits<int64_t>::max() : value->get<int64_t>();
+  if (too_large || number < low || number > high)
+    throw bad_field(full_name(name),
+                    high == std::numeric_limits<int64_t>::max()
+                        ? fmt::format("must be at least {}, not {}", low, value->dump())
+                        : fmt::format("must lie in {}..{}, not {}", low, high, value->dump()),
+                    "out_of_range");
+  return number;
+}
+
+std::optional<double> RequestFields::number(const std::string& name, double low, double high,
+                                            bool open_low) {
+  const Json* value = find(name);
+  if (!value) return std::nullopt;
+  if (!value->is_number()) throw bad_field(full_name(name), "must be a number", "invalid_type");
+  const double number = value->get<double>();
+  const bool inside = number <= high && (open_low ? number > low : number >= low);
+  if (!inside)
+    throw bad_field(full_name(name),
+                    fmt::format("must lie in {}{}, {}], not {}", open_low ? "(" : "[", low, high,
+                                value->dump()),
+                    "out_of_range");
+  return number;
+}
+
+std::optional<std::string> RequestFields::text(const std::string& name) {
+  const Json* value = find(name);
+  if (!value) return std::nullopt;
+  if (!value->is_string()) throw bad_field(full_name(name), "must be a text", "invalid_type");
+  return value->get<std::string>();
+}
+
+std::optional<std::string> RequestFields::choice(const std::string& name,
+                                                 const std::vector<std::string>& choices) {
+  std::optional<std::string> value = text(name);
+  if (value && std::ranges::find(choices, *value) == choices.end())
+    throw bad_field(full_name(name),
+                    fmt::format("must be one of {}, not \"{}\"", fmt::join(choices, ", "), *value));
+  return value;
+}
+
+std::optional<std::vector<std::string>> RequestFields::text_or_texts(const std::string& name) {
+  const Json* value = find(name);
+  if (!value) return std::nullopt;
+  if (value->is_string()) return std::vector{value->get<std::string>()};
+  const auto is_text = [](const Json& item) { return item.is_string(); };
+  if (!value->is_array() || !std::ranges::all_of(*value, is_text))
+    throw bad_field(full_name(name), "must be a text or a list of texts", "invalid_type");
+  return value->get<std::vector<std::string>>();
+}
+
+void RequestFields::reject_unknown() const {
+  for (const auto& [name, value] : object_.items()) {
+    if (known_.contains(name)) continue;
+    throw bad_field(full_name(name),
+                    fmt::format("unknown field; known are {}", fmt::join(known_, ", ")),
+                    "unknown_field");
+  }
+}
+
+}  // namespace sol

@@ -1,0 +1,313 @@
+#include "serving/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "base/threads.h"
+#include "serving/api_error.h"
+
+namespace sol {
+namespace {
+
+// Reservations are rounded up to whole cache blocks, generously.
+constexpr int64_t reservation_grain = 64;
+// A prompt waits for another one that is being computed when it would save so many tokens.
+constexpr int worth_waiting_for = 32;
+
+std::string reason_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  }
+}
+
+int most_shared(const Job& job) {
+  return static_cast<int>(job.request().prompt.size()) - 2;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const ServedModel& served, const SchedulerOptions& options, Metrics& metrics)
+    : served_(served), options_(options), metrics_(metrics), prefixes_(*served.model) {}
+
+void Scheduler::submit(const std::vector<std::shared_ptr<Job>>& jobs) {
+  for (const auto& job : jobs)
+    if (reserved_tokens(*job) > options_.cache_tokens)
+      throw ApiError(400, "invalid_request_error", "context_length_exceeded",
+                     fmt::format("prompt and answer have up to {} tokens, but the server's cache "
+                                 "holds {}; lower max_tokens",
+                                 job->most_tokens(), options_.cache_tokens));
+  const size_t most = static_cast<size_t>(options_.queue) + static_cast<size_t>(options_.batch);
+  if (jobs.size() > most)
+    throw ApiError(400, "invalid_request_error", "too_many_prompts",
+                   fmt::format("the request has {} sequences, but the server takes {} at a time",
+                               jobs.size(), most));
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_ || stopping_)
+      throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
+    if (in_flight_ + jobs.size() > most) {
+      throw ApiError(429, "rate_limit_error", "queue_full",
+                     fmt::format("{} sequences are waiting or running, and the server takes {}; "
+                                 "come back later",
+                                 in_flight_, most))
+          .set_retry_after(retry_after());
+    }
+    for (const auto& job : jobs) queue_.push(job->request().party, job);
+    in_flight_ += jobs.size();
+  }
+  changed_.notify_all();
+}
+
+int Scheduler::retry_after() const {
+  const double seconds =
+      static_cast<double>(in_flight_) * seconds_per_job_ / static_cast<double>(options_.batch);
+  return std::clamp(static_cast<int>(std::ceil(seconds)), 1, 60);
+}
+
+void Scheduler::run() {
+  while (wait_for_work()) {
+    drop_cancelled();
+    admit();
+    run_dense();
+    run_steps();
+    retire_finished();
+    publish();
+  }
+  Jobs rest(running_.begin(), running_.end());
+  {
+    const std::lock_guard lock(mutex_);
+    while (auto job = queue_.pop([](const auto&) { return decltype(queue_)::Verdict::take; }))
+      rest.push_back(*job);
+  }
+  fail_jobs(rest, "the server is shutting down");
+  retire_finished();
+  prefixes_.shrink_to(0);
+  publish();
+}
+
+bool Scheduler::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || !queue_.empty() || !running_.empty(); });
+  return !stopping_;
+}
+
+void Scheduler::drain(double seconds) {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return in_flight_ == 0; });
+}
+
+void Scheduler::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Scheduler::drop_cancelled() {
+  for (const auto& job : running_)
+    if (job->cancelled() && !job->finished()) job->end(FinishReason::cancelled);
+  const std::lock_guard lock(mutex_);
+  in_flight_ -= queue_.remove_if([](const std::shared_ptr<Job>& job) {
+    if (!job->cancelled()) return false;
+    job->end(FinishReason::cancelled);
+    return true;
+  });
+}
+
+int64_t Scheduler::reserved_tokens(const Job& job) const {
+  return (job.most_tokens() + reservation_grain) / reservation_grain * reservation_grain;
+}
+
+int64_t Scheduler::running_tokens() const {
+  int64_t tokens = 0;
+  for (const auto& job : running_) tokens += reserved_tokens(*job);
+  return tokens;
+}
+
+FairQueue<std::shared_ptr<Job>>::Verdict Scheduler::judge(const Job& job) const {
+  using Verdict = FairQueue<std::shared_ptr<Job>>::Verdict;
+  // Nobody overtakes: a long prompt would wait for ever.
+  if (running_tokens() + reserved_tokens(job) > options_.cache_tokens) return Verdict::stop;
+  if (job.request().score_prompt) return Verdict::take;
+  const int known = prefixes_.match(job.request().prompt, most_shared(job));
+  for (const auto& other : running_) {
+    if (!other->in_prompt() || other->dense_due() == 0) continue;
+    const int common =
+        std::min(common_prefix(other->request().prompt, job.request().prompt), most_shared(job));
+    if (common >= known + worth_waiting_for) return Verdict::later;
+  }
+  return Verdict::take;
+}
+
+void Scheduler::admit() {
+  while (running_.size() < static_cast<size_t>(options_.batch)) {
+    std::shared_ptr<Job> job;
+    {
+      const std::lock_guard lock(mutex_);
+      auto next = queue_.pop([&](const auto& candidate) { return judge(*candidate); });
+      if (!next) return;
+      job = std::move(*next);
+    }
+    prefixes_.shrink_to(options_.cache_tokens - running_tokens() - reserved_tokens(*job));
+    running_.push_back(job);
+    try {
+      // Scores of a prompt come from the pass over it.
+      std::unique_ptr<Sequence> cached =
+          job->request().score_prompt ? nullptr
+                                      : prefixes_.share(job->request().prompt, most_shared(*job));
+      const int shared = cached ? cached->length() : 0;
+      job->begin(std::move(cached));
+      metrics_.count_prompt(static_cast<int>(job->request().prompt.size()), shared);
+    } catch (const std::exception& error) {
+      fail_jobs({job}, error.what());
+    }
+  }
+}
+
+void Scheduler::run_dense() {
+  int prompts = 0;
+  bool someone_waits = false;
+  for (const auto& job : running_) {
+    if (job->finished()) continue;
+    if (job->in_prompt() && job->dense_due() > 0)
+      ++prompts;
+    else
+      someone_waits = true;
+  }
+  int left = someone_waits ? options_.prompt_piece_busy : options_.prompt_piece;
+  // A short prompt does not wait for the end of a long one.
+  const int share = prompts > 0 ? std::max(16, left / prompts) : 0;
+
+  Jobs jobs;
+  std::vector<ExtendItem> items;
+  for (const auto& job : running_) {
+    if (job->finished() || job->dense_due() == 0) continue;
+    const int count = job->piece(std::min(share, left));
+    if (count == 0) continue;
+    if (job->in_prompt()) left -= count;
+    items.push_back(job->next_dense(count));
+    jobs.push_back(job);
+  }
+  if (items.empty()) return;
+  const Stopwatch stopwatch;
+  try {
+    served_.model->extend(items);
+  } catch (const std::exception& error) {
+    return fail_jobs(jobs, error.what());
+  }
+  const double seconds = stopwatch.seconds();
+  metrics_.count_times(seconds, 0, 0);
+  for (const auto& job : jobs) {
+    try {
+      job->complete_dense(seconds);
+      if (job->in_prompt() && job->dense_due() == 0) keep_prefix(*job, false);
+    } catch (const std::exception& error) {
+      fail_jobs({job}, error.what());
+    }
+  }
+}
+
+void Scheduler::keep_prefix(Job& job, bool finished) {
+  const Generation& generation = job.generation();
+  const bool exact = served_.deterministic || !finished;
+  const int64_t room = options_.cache_tokens - running_tokens();
+  const int length = generation.dense_length(exact);
+  if (length > room) return;
+  prefixes_.add(generation.tokens().first(static_cast<size_t>(length)),
+                generation.fork_dense(exact));
+  prefixes_.shrink_to(room);
+}
+
+void Scheduler::run_steps() {
+  Jobs jobs;
+  std::vector<ControlledStep> steps;
+  for (const auto& job : running_) {
+    if (job->finished() || job->dense_due() > 0) continue;
+    try {
+      steps.push_back(job->next_step());
+      jobs.push_back(job);
+    } catch (const std::exception& error) {
+      fail_jobs({job}, error.what());
+    }
+  }
+  if (steps.empty()) return;
+  StepTimes times;
+  try {
+    decode_step(*served_.model, steps, &times);
+  } catch (const std::exception& error) {
+    return fail_jobs(jobs, error.what());
+  }
+  metrics_.count_times(0, times.policy_seconds, times.model_seconds);
+
+  // Drawing from a large vocabulary and scoring it take longer than a thread's wake-up.
+  std::vector<std::exception_ptr> errors(jobs.size());
+  parallel_for(static_cast<int64_t>(jobs.size()), [&](int64_t i) {
+    try {
+      jobs[static_cast<size_t>(i)]->complete_step(times.policy_seconds);
+    } catch (...) {
+      errors[static_cast<size_t>(i)] = std::current_exception();
+    }
+  });
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (errors[i]) {
+      fail_jobs({jobs[i]}, reason_of(errors[i]));
+      continue;
+    }
+    const GenerationResult& result = jobs[i]->generation().result();
+    const bool first = result.steps == 1;
+    metrics_.count_token(
+        jobs[i]->generation().last_action(),
+        first ? jobs[i]->seconds_to_first_token() : jobs[i]->seconds_of_last_token(), first);
+    jobs[i]->deliver();
+  }
+}
+
+void Scheduler::retire_finished() {
+  for (auto it = running_.begin(); it != running_.end();) {
+    Job& job = **it;
+    if (!job.finished()) {
+      ++it;
+      continue;
+    }
+    if (!job.failed()) {
+      const GenerationResult& result = job.generation().result();
+      metrics_.count_finished(result.realised, result.effective_steps);
+      if (!job.cancelled()) keep_prefix(job, true);
+    }
+    const double seconds = job.seconds();
+    it = running_.erase(it);
+    const std::lock_guard lock(mutex_);
+    seconds_per_job_ += 0.1 * (seconds - seconds_per_job_);
+    --in_flight_;
+  }
+  changed_.notify_all();  // drain() waits for the last
+}
+
+void Scheduler::fail_jobs(const Jobs& jobs, const std::string& reason) {
+  for (const auto& job : jobs) job->end(FinishReason::cancelled, reason);
+}
+
+void Scheduler::publish() {
+  Metrics::Gauges gauges;
+  {
+    const std::lock_guard lock(mutex_);
+    gauges.queued = queue_.size();
+  }
+  gauges.running = running_.size();
+  gauges.reserved_tokens = running_tokens();
+  gauges.prefix_tokens = prefixes_.tokens();
+  gauges.limit_tokens = options_.cache_tokens;
+  const CacheUse use = served_.model->cache_use();
+  gauges.cache_blocks = use.blocks;
+  gauges.cache_bytes = use.bytes;
+  metrics_.set(gauges);
+}
+
+}  // namespace sol

@@ -1,0 +1,39 @@
+#include "serving/served_model.h"
+
+#include <algorithm>
+
+namespace sol {
+
+ActionSpace default_space() {
+  return ActionSpace({0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f},
+                     {0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f},
+                     {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+}
+
+Budget lowest_budget(const ServedModel& served) {
+  const ActionSpace& space = served.space();
+  const auto lowest = [&](Axis axis) {
+    const float level = space.levels(axis).front();
+    if (!served.controller) return level;
+    return std::max(level, static_cast<float>(served.controller->settings().ranges[axis].low));
+  };
+  return {lowest(Axis::kappa), lowest(Axis::rho), lowest(Axis::eta)};
+}
+
+NetRange net_range(const ServedModel& served, bool learned) {
+  if (learned && served.controller && !served.controller->settings().frontier.empty()) {
+    const auto& frontier = served.controller->settings().frontier;
+    return {frontier.front().net_keep, frontier.back().net_keep};
+  }
+  if (learned) return {};
+  // Every axis at the same share: down to where the axis with the highest lowest level ends.
+  double low = 0.0;
+  const Budget lowest = lowest_budget(served);
+  const ActionSpace& space = served.space();
+  if (space.on(Axis::kappa)) low = std::max(low, static_cast<double>(lowest.kappa));
+  if (space.on(Axis::rho)) low = std::max(low, static_cast<double>(lowest.rho));
+  if (space.on(Axis::eta)) low = std::max(low, static_cast<double>(lowest.eta));
+  return {low, 1.0};
+}
+
+}  // namespace sol
