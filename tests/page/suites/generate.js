@@ -139,6 +139,7 @@ export function generateTests(shared) {
         const [dense, budget] = bodies;
         assert.deepEqual(dense.sol, { actions: true });
         assert.ok(budget.sol.budget > 0);
+        assert.ok(Number.isInteger(dense.seed), "no seed was drawn");
         assert.equal(dense.seed, budget.seed);
         assert.equal(dense.temperature, 0.7);
         assert.equal(dense.prompt, budget.prompt);
