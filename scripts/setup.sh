@@ -31,38 +31,10 @@ if [ ${#missing[@]} -eq 0 ]; then
   exit 0
 fi
 
-version=unknown
-if [ -r /etc/os-release ]; then
-  version=$(. /etc/os-release && echo "${ID:-unknown} ${VERSION_ID:-}")
+echo "setup: installing ${#missing[@]} of ${#packages[@]} packages"
+status=0
+"$(dirname "$0")/debian-install.sh" setup "${missing[@]}" || status=$?
+if [ $status -eq 3 ]; then
+  echo "setup: then build with: cmake -S . -B build -G Ninja && ninja -C build" >&2
 fi
-if ! command -v apt-get >/dev/null || [ "$version" != "debian 12" ]; then
-  {
-    echo "setup: this script knows Debian 12 only, and this is: $version"
-    echo "setup: install the equivalents of these packages yourself, then build with"
-    echo "setup:   cmake -S . -B build -G Ninja && ninja -C build"
-    echo "setup: missing: ${missing[*]}"
-  } >&2
-  exit 1
-fi
-
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "setup: not root and no sudo here; run as root: apt-get install -y --no-install-recommends ${missing[*]}" >&2
-    exit 1
-  fi
-  as_root=(sudo)
-fi
-
-# Through env, since sudo drops the environment.
-apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@"; }
-
-echo "setup: installing ${#missing[@]} of ${#packages[@]} packages: ${missing[*]}"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
-  tail -n 40 "$log" >&2
-  echo "setup: installing failed; the last lines of its output are above" >&2
-  exit 1
-fi
-echo "setup: done"
+exit $status

@@ -1,0 +1,46 @@
+// Conversations, on a server with a chat template.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { choices, run, setSampling, shoot, withPage } from "../browser.js";
+import { chatTemplate, serve } from "../program.js";
+
+export function chatTests() {
+  describe("chat", () => {
+    let server = null;
+    before(async () => {
+      server = await serve(["--chat-template", chatTemplate]);
+    });
+    after(() => server?.stop());
+
+    test("a conversation goes on from its last reply until a new one begins", () =>
+      withPage(server.url, async (page) => {
+        assert.equal(await page.locator("#chat-hint").isVisible(), false);
+        await page.locator('input[value="chat"]').check();
+        await setSampling(page, { max_tokens: 24, seed: 2 });
+        await page.locator("#prompt").fill("Who lives in the house?");
+        const first = await run(page);
+        assert.deepEqual(first.bodies[0].messages, [{ role: "user", content: "Who lives in the house?" }]);
+        const reply = choices(first.answers[0]).map((choice) => choice.delta?.content ?? "").join("");
+        assert.equal(await page.locator(".tokens").textContent(), reply);
+        assert.equal(await page.locator("#prompt").inputValue(), "");
+
+        await page.locator("#prompt").fill("And in the garden?");
+        const second = await run(page, "#compare");
+        const history = [
+          { role: "user", content: "Who lives in the house?" },
+          { role: "assistant", content: reply },
+          { role: "user", content: "And in the garden?" },
+        ];
+        assert.deepEqual(second.bodies.map((body) => body.messages), [history, history]);
+        assert.deepEqual(await page.locator(".said").allTextContents(), ["And in the garden?", "Who lives in the house?"]);
+        await shoot(page, "chat");
+
+        await page.locator("#clear").click();
+        assert.equal(await page.locator(".panel").count(), 0);
+        await page.locator("#prompt").fill("Hello");
+        const third = await run(page);
+        assert.equal(third.bodies[0].messages.length, 1);
+      }));
+  });
+}
