@@ -6,6 +6,7 @@
 #include "base/yaml.h"
 #include "policy/action_json.h"
 #include "training/field_error.h"
+#include "training/linear_decay.h"
 
 namespace sol {
 namespace {
@@ -153,6 +154,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.grad_accum = m->get_or("grad_accum", c.grad_accum);
     c.loss.clip = m->get_or("clip", c.loss.clip);
     c.loss.entropy = m->get_or("entropy", c.loss.entropy);
+    if (m->has("final_entropy")) c.final_entropy = m->get<double>("final_entropy");
     c.minibatch = m->get_or("minibatch", c.minibatch);
     c.target_steps = m->get_or("target_steps", c.target_steps);
     m->reject_unknown();
@@ -179,6 +181,14 @@ Json budget_json(const BudgetSource& source) {
 
 int TrainingConfig::minibatch_schedules() const {
   return std::max(1, minibatch / horizon);
+}
+
+double TrainingConfig::entropy_weight(int64_t update) const {
+  return final_entropy ? linear_decay(loss.entropy, *final_entropy, update, updates) : loss.entropy;
+}
+
+bool TrainingConfig::depends_on_length() const {
+  return optimiser.final_learning_rate || final_entropy;
 }
 
 Json TrainingConfig::to_json() const {
@@ -226,6 +236,7 @@ Json TrainingConfig::to_json() const {
         {"grad_accum", grad_accum},
         {"clip", loss.clip},
         {"entropy", loss.entropy},
+        {"final_entropy", final_entropy ? Json(*final_entropy) : Json(nullptr)},
         {"minibatch", minibatch},
         {"target_steps", target_steps}}},
       {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,9 @@ struct TrainingConfig {
   PolicyNetworkShape policy;  // the trainer fills in hidden_size and actions
   AdvantageOptions advantage;
   LossOptions loss;
+  // Of the entropy's weight, which goes there linearly from loss.entropy over `updates`; none:
+  // constant, as in the paper.
+  std::optional<double> final_entropy;
   AdamWOptions optimiser;
   int updates = 1560;       // AdamW steps
   int grad_accum = 8;       // minibatches per AdamW step
@@ -53,7 +57,11 @@ struct TrainingConfig {
   double checkpoint_minutes = 10;
 
   int block_length() const { return context + horizon + 1; }
-  int minibatch_schedules() const;  // max(1, minibatch / T)
+  int minibatch_schedules() const;              // max(1, minibatch / T)
+  double entropy_weight(int64_t update) const;  // of the loss after so many AdamW steps
+  // Whether something changes with a run's progress: then the run's length belongs to it, and
+  // prolonged it would be another one.
+  bool depends_on_length() const;
 
   // Throws Error naming the field for values out of range or contradicting each other.
   void validate() const;

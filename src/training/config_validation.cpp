@@ -97,6 +97,7 @@ void TrainingConfig::validate() const {
   within("optimisation.grad_accum", grad_accum, 1, many);
   check(loss.clip > 0 && loss.clip < 1, "optimisation.clip", loss.clip, "in (0, 1)");
   within("optimisation.entropy", loss.entropy, 0, number);
+  if (final_entropy) within("optimisation.final_entropy", *final_entropy, 0, number);
   within("optimisation.minibatch", minibatch, 1, many);
   within("optimisation.target_steps", target_steps, 1, many);
   within("checkpoint.updates", checkpoint_updates, 1, std::numeric_limits<int>::max());

@@ -26,6 +26,7 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("advantage_deviation", m.advantage_deviation);
   visit("loss", m.loss);
   visit("entropy", m.entropy);
+  visit("entropy_weight", m.entropy_weight);
   visit("clip_fraction", m.clip_fraction);
   visit("gradient_norm", m.gradient_norm);
   visit("network_disagreement", m.network_disagreement);

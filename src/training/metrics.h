@@ -24,6 +24,7 @@ struct CollectionMetrics {
   double penalty = 0;
   double advantage_deviation = 0;                   // before whitening, mean over loader batches
   double loss = 0, entropy = 0, clip_fraction = 0;  // means over the collection's minibatches
+  double entropy_weight = 0;                        // in the loss of the last minibatch
   double gradient_norm = 0;                         // before clipping, of the last AdamW step
   double network_disagreement = 0;  // largest |inference - training| log-probability
   double seconds_prefill = 0, seconds_rollout = 0, seconds_policy = 0, seconds_update = 0;

@@ -36,9 +36,7 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   Json settings = config.to_json();
   settings.erase("name");
   settings.erase("model");
-  // With a decaying learning rate the length belongs to the run: prolonged, it would be another
-  // one.
-  if (!config.optimiser.final_learning_rate) settings["optimisation"].erase("updates");
+  if (!config.depends_on_length()) settings["optimisation"].erase("updates");
   Json identity{{"config", settings},
                 {"model_fingerprint", model.fingerprint()},
                 {"precision", to_string(model.precision())},
@@ -294,6 +292,7 @@ class Trainer {
     metrics_.network_disagreement = disagreement;
     metrics_.loss = summary.mean.loss;
     metrics_.entropy = summary.mean.entropy;
+    metrics_.entropy_weight = summary.entropy_weight;
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;

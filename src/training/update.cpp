@@ -63,7 +63,9 @@ UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
     for (size_t i = first; i < std::min(first + chunk, order.size()); ++i) {
       minibatch.push_back(&schedules[static_cast<size_t>(order[i])]);
     }
-    const LossTerms terms = network.accumulate(minibatch, config.loss, config.grad_accum);
+    LossOptions loss = config.loss;
+    loss.entropy = summary.entropy_weight = config.entropy_weight(counters.updates);
+    const LossTerms terms = network.accumulate(minibatch, loss, config.grad_accum);
     summary.mean.loss += terms.loss;
     summary.mean.policy_loss += terms.policy_loss;
     summary.mean.entropy += terms.entropy;

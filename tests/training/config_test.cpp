@@ -228,6 +228,22 @@ TEST_F(ConfigText, ALearningRateMayNotEndBelowZero) {
               testing::HasSubstr("optimisation.final_learning_rate is -1"));
 }
 
+TEST_F(ConfigText, TheEntropysWeightGoesLinearlyToItsLast) {
+  const std::string base = minimal;
+  const TrainingConfig constant = load(base);
+  EXPECT_EQ(constant.entropy_weight(0), 0.05);
+  EXPECT_EQ(constant.entropy_weight(1560), 0.05);
+  EXPECT_FALSE(constant.depends_on_length());
+  const TrainingConfig falling =
+      load(base + "optimisation: {entropy: 0.05, final_entropy: 0.01, updates: 4}\n");
+  EXPECT_TRUE(falling.depends_on_length());
+  const double expected[] = {0.05, 0.04, 0.03, 0.02, 0.01, 0.01};
+  for (int update = 0; update < 6; ++update)
+    EXPECT_NEAR(falling.entropy_weight(update), expected[update], 1e-15) << update;
+  EXPECT_THAT(error(base + "optimisation: {final_entropy: -0.1}\n"),
+              testing::HasSubstr("line 5: optimisation.final_entropy is -0.1"));
+}
+
 TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   using testing::HasSubstr;
   const auto fails = [&](const std::string& key, const std::string& value) {
@@ -303,6 +319,7 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"optimisation.entropy", "0"},
                                                         {"budgets.keep", "[0.5, 0.9]"},
                                                         {"optimisation.final_learning_rate", "0"},
+                                                        {"optimisation.final_entropy", "0"},
                                                         {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
   }

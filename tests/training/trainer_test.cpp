@@ -234,6 +234,27 @@ TEST_F(TrainerTest, ADecayingLearningRateSurvivesResumption) {
   EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
 }
 
+TEST_F(TrainerTest, AFallingWeightOfTheEntropySurvivesResumption) {
+  config_.loss.entropy = 0.5;
+  config_.final_entropy = 0.0;
+  train(out("whole"));
+  ASSERT_EQ(seen_.size(), 4u);
+  // Six minibatches a collection, four an update: the last ones see 1, 2, 4 and 4 steps of 5.
+  const double expected[] = {0.4, 0.3, 0.1, 0.1};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(seen_[i].entropy_weight, expected[i], 1e-12) << i;
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  EXPECT_NEAR(seen_.back().entropy_weight, 0.1, 1e-12);
+  config_.final_entropy.reset();
+  train(out("constant"));
+  EXPECT_NE(weights(out("constant")), weights(out("whole")));
+  EXPECT_EQ(seen_.back().entropy_weight, 0.5);
+  config_.final_entropy = 0.0;
+  config_.updates = 9;  // would have fallen differently from the start
+  EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
+}
+
 TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   train(out("first"));
   initial_ = out("first");
