@@ -21,6 +21,8 @@ const Names<AdvantageOptions::Level> level_names{{"process", AdvantageOptions::L
                                                  {"outcome", AdvantageOptions::Level::outcome}};
 const Names<AdvantageOptions::Norm> norm_names{{"center", AdvantageOptions::Norm::center},
                                                {"zscore", AdvantageOptions::Norm::zscore}};
+const Names<AdvantageOptions::WhitenOver> whiten_over_names{
+    {"batch", AdvantageOptions::WhitenOver::batch}, {"group", AdvantageOptions::WhitenOver::group}};
 const Names<TextOptions::Format> format_names{{"documents", TextOptions::Format::documents},
                                               {"wikitext", TextOptions::Format::wikitext}};
 
@@ -141,6 +143,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     read_name(*m, "level", level_names, c.advantage.level);
     read_name(*m, "norm", norm_names, c.advantage.norm);
     c.advantage.whiten = m->get_or("whiten", c.advantage.whiten);
+    read_name(*m, "whiten_over", whiten_over_names, c.advantage.whiten_over);
     c.task_kl = m->get_or("task_kl", c.task_kl);
     m->reject_unknown();
   }
@@ -225,6 +228,7 @@ Json TrainingConfig::to_json() const {
         {"level", name_of(level_names, advantage.level)},
         {"norm", name_of(norm_names, advantage.norm)},
         {"whiten", advantage.whiten},
+        {"whiten_over", name_of(whiten_over_names, advantage.whiten_over)},
         {"task_kl", task_kl}}},
       {"optimisation",
        {{"updates", updates},

@@ -86,6 +86,11 @@ void TrainingConfig::validate() const {
   positive("rollout.temperature", loss.temperature, number);
   check_policy(policy, horizon);
   within("reward.gamma", advantage.gamma, 0, 1);
+  if (!advantage.whiten && advantage.whiten_over == AdvantageOptions::WhitenOver::group)
+    throw FieldError(
+        "reward.whiten_over",
+        "reward.whiten_over is group, but reward.whiten is false: nothing is whitened; "
+        "remove one of them");
   within("reward.task_kl", task_kl, 0, number);
   within("optimisation.updates", updates, 1, std::numeric_limits<int>::max());
   positive("optimisation.learning_rate", optimiser.learning_rate, number);

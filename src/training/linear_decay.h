@@ -1,4 +1,5 @@
-// Settings that change with a run's progress, as the learning rate and the weight of the entropy do.
+// Settings that change with a run's progress, as the learning rate and the weight of the entropy
+// do.
 #pragma once
 
 #include <algorithm>

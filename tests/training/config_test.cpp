@@ -200,7 +200,7 @@ TEST_F(ConfigText, ErrorsNameTheLineInTheFileWithOverridesToo) {
     EXPECT_THAT(error(text, more), HasSubstr("c.yaml, override reward.gamma: reward.gamma is -1"));
   }
   EXPECT_THAT(error(std::string(minimal) + "reward: {lvel: process}\n"),
-              HasSubstr("known here: gamma, level, norm, returns, task_kl, whiten"));
+              HasSubstr("known here: gamma, level, norm, returns, task_kl, whiten, whiten_over"));
   const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
   EXPECT_THAT(error(actions + "budgets:\n  keep: [0.6, 1.1]\n"),
               HasSubstr("c.yaml, line 4: budgets.keep is 1.1"));
@@ -286,6 +286,9 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
   EXPECT_THAT(error(base + "policy: {max_length: 8}\n"), HasSubstr("policy.max_length"));
   EXPECT_THAT(error(base + "reward: {returns: median}\n"), HasSubstr("sum, max, none"));
   EXPECT_THAT(error(base + "reward: {gamma: 1.5}\n"), HasSubstr("reward.gamma"));
+  EXPECT_THAT(error(base + "reward: {whiten_over: input}\n"), HasSubstr("batch, group"));
+  EXPECT_THAT(error(base + "reward: {whiten: false, whiten_over: group}\n"),
+              AllOf(HasSubstr("line 5: reward.whiten_over"), HasSubstr("reward.whiten is false")));
   EXPECT_THAT(error(base + "optimisation: {clip: 1.0}\n"), HasSubstr("optimisation.clip"));
   EXPECT_THAT(error("name: x\nbudgets: {keep: [0.5, 1.0]}\n"), HasSubstr("actions"));
   EXPECT_THAT(
@@ -316,6 +319,7 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"policy.d_model", "64"},
                                                         {"reward.norm", "zscore"},
                                                         {"reward.task_kl", "0.5"},
+                                                        {"reward.whiten_over", "group"},
                                                         {"optimisation.entropy", "0"},
                                                         {"budgets.keep", "[0.5, 0.9]"},
                                                         {"optimisation.final_learning_rate", "0"},

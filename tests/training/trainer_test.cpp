@@ -255,6 +255,20 @@ TEST_F(TrainerTest, AFallingWeightOfTheEntropySurvivesResumption) {
   EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
 }
 
+TEST_F(TrainerTest, WhiteningOverGroupsSurvivesResumption) {
+  train(out("batch"));
+  config_.advantage.whiten_over = AdvantageOptions::WhitenOver::group;
+  train(out("whole"));
+  EXPECT_NE(weights(out("whole")), weights(out("batch")));
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.advantage.whiten_over = AdvantageOptions::WhitenOver::batch;
+  EXPECT_THAT(error(out("parts"), true),
+              testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("whiten_over"),
+                             testing::HasSubstr("group")));
+}
+
 TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   train(out("first"));
   initial_ = out("first");
