@@ -106,6 +106,11 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
   budgets.reject_unknown();
 
+  if (auto m = root.optional_map("curriculum")) {
+    c.curriculum.share = m->get_or("share", c.curriculum.share);
+    c.curriculum.width = m->get_or("width", c.curriculum.width);
+    m->reject_unknown();
+  }
   if (auto m = root.optional_map("penalty")) {
     PenaltyOptions& penalty = c.advantage.penalty;
     penalty.kappa = m->get_or("keep", penalty.kappa);
@@ -191,7 +196,7 @@ double TrainingConfig::entropy_weight(int64_t update) const {
 }
 
 bool TrainingConfig::depends_on_length() const {
-  return optimiser.final_learning_rate || final_entropy;
+  return optimiser.final_learning_rate || final_entropy || curriculum.share > 0;
 }
 
 Json TrainingConfig::to_json() const {
@@ -202,6 +207,7 @@ Json TrainingConfig::to_json() const {
       {"actions", action_space_to_json(space)},
       {"budgets",
        {{"keep", budget_json(kappa)}, {"prune", budget_json(rho)}, {"quant", budget_json(eta)}}},
+      {"curriculum", {{"share", curriculum.share}, {"width", curriculum.width}}},
       {"penalty",
        {{"keep", advantage.penalty.kappa},
         {"prune", advantage.penalty.rho},

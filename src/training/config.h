@@ -16,6 +16,7 @@
 #include "text/text_reader.h"
 #include "training/adamw.h"
 #include "training/advantage.h"
+#include "training/curriculum.h"
 #include "training/torch_network.h"
 
 namespace sol {
@@ -32,6 +33,7 @@ struct TrainingConfig {
   ActionSpace space{{1.0f}, {1.0f}, {16}};
   SequenceOptions sequence;  // page size, sinks, window
   BudgetSource kappa, rho, eta;
+  CurriculumOptions curriculum;
 
   int context = 1024;
   int horizon = 16;      // T

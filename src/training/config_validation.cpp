@@ -21,6 +21,20 @@ void check_budget(const BudgetSource& source, std::string field) {
   check(source.range.low <= source.range.high, field, source.range.low, "a range from low to high");
 }
 
+void check_curriculum(const TrainingConfig& config) {
+  const CurriculumOptions& curriculum = config.curriculum;
+  check(curriculum.share >= 0 && curriculum.share <= 1, "curriculum.share", curriculum.share,
+        "from 0 to 1");
+  check(curriculum.width > 0 && curriculum.width <= 1, "curriculum.width", curriculum.width,
+        "more than 0 and at most 1");
+  if (curriculum.share <= 0) return;
+  for (const BudgetSource* source : {&config.kappa, &config.rho, &config.eta})
+    if (!source->list.empty())
+      throw FieldError("curriculum.share",
+                       "curriculum.share: a curriculum widens ranges of budgets, but budgets are "
+                       "given as a list; give [lowest, highest]");
+}
+
 void check_text(const char* field, const std::string& text) {
   if (!is_valid_utf8(text)) throw FieldError(field, fmt::format("{} is not UTF-8", field));
 }
@@ -69,6 +83,7 @@ void TrainingConfig::validate() const {
   check_budget(kappa, "budgets.keep");
   check_budget(rho, "budgets.prune");
   check_budget(eta, "budgets.quant");
+  check_curriculum(*this);
   within("penalty.keep", advantage.penalty.kappa, 0, number);
   within("penalty.prune", advantage.penalty.rho, 0, number);
   within("penalty.quant", advantage.penalty.eta, 0, number);

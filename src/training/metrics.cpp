@@ -22,6 +22,7 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("requested", m.requested);
   visit("realised", m.realised);
   visit("gap", m.gap);
+  visit("budget_range_share", m.budget_range_share);
   visit("penalty", m.penalty);
   visit("advantage_deviation", m.advantage_deviation);
   visit("loss", m.loss);

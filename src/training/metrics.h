@@ -21,6 +21,7 @@ struct CollectionMetrics {
   double perplexity = 0;
   std::array<double, 3> requested{}, realised{};  // means over schedules: κ, ρ, η
   std::array<double, 3> gap{};                    // mean |realised - requested|
+  double budget_range_share = 1;  // of the last input (training/curriculum.h)
   double penalty = 0;
   double advantage_deviation = 0;                   // before whitening, mean over loader batches
   double loss = 0, entropy = 0, clip_fraction = 0;  // means over the collection's minibatches

@@ -314,6 +314,7 @@ class Trainer {
     m.updates = config_.updates;
     m.position = position_;
     m.epoch = order_.epoch(position_ - 1);
+    m.budget_range_share = budget_range_share(config_, static_cast<uint64_t>(position_ - 1));
     const double schedules = static_cast<double>(collected.schedules.size());
     for (const Schedule& s : collected.schedules) {
       m.steps += s.steps();

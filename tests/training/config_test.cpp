@@ -244,6 +244,25 @@ TEST_F(ConfigText, TheEntropysWeightGoesLinearlyToItsLast) {
               testing::HasSubstr("line 5: optimisation.final_entropy is -0.1"));
 }
 
+TEST_F(ConfigText, ACurriculumIsOffUnlessAskedForAndNeedsRanges) {
+  using testing::HasSubstr;
+  const std::string base = minimal;
+  EXPECT_EQ(load(base).curriculum.share, 0.0);
+  const TrainingConfig c = load(base + "curriculum: {share: 0.5, width: 0.1}\n");
+  EXPECT_EQ(c.curriculum.share, 0.5);
+  EXPECT_EQ(c.curriculum.width, 0.1);
+  EXPECT_TRUE(c.depends_on_length());
+  EXPECT_THAT(error(base + "curriculum: {share: 1.1}\n"), HasSubstr("line 5: curriculum.share"));
+  EXPECT_THAT(error(base + "curriculum: {width: 0}\n"), HasSubstr("line 5: curriculum.width"));
+  EXPECT_THAT(error(base + "curriculum: {length: 3}\n"), HasSubstr("known here: share, width"));
+  const std::string list =
+      "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n"
+      "budgets: {keep_list: [0.7, 0.6]}\n";
+  EXPECT_EQ(error(list + "curriculum: {share: 0}\n"), "");
+  EXPECT_THAT(error(list + "curriculum: {share: 0.5}\n"),
+              HasSubstr("line 4: curriculum.share: a curriculum widens ranges"));
+}
+
 TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   using testing::HasSubstr;
   const auto fails = [&](const std::string& key, const std::string& value) {
@@ -324,6 +343,8 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"budgets.keep", "[0.5, 0.9]"},
                                                         {"optimisation.final_learning_rate", "0"},
                                                         {"optimisation.final_entropy", "0"},
+                                                        {"curriculum.share", "0.5"},
+                                                        {"curriculum.width", "0.5"},
                                                         {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
   }

@@ -269,6 +269,29 @@ TEST_F(TrainerTest, WhiteningOverGroupsSurvivesResumption) {
                              testing::HasSubstr("group")));
 }
 
+TEST_F(TrainerTest, ACurriculumWidensTheBudgetsAndSurvivesResumption) {
+  config_.curriculum = {.share = 0.8, .width = 0.25};
+  train(out("whole"));
+  // A collection reads 4 inputs and makes 6 minibatches, an update takes 4 of these: 8/3 inputs an
+  // update, and 0.8 of 5 updates are 32/3 inputs. Seen at the inputs 3, 7, 11 and 15.
+  ASSERT_EQ(seen_.size(), 4u);
+  const double expected[] = {0.25 + 0.75 * 9 / 32, 0.25 + 0.75 * 21 / 32, 1, 1};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(seen_[i].budget_range_share, expected[i], 1e-12) << i;
+    EXPECT_GE(seen_[i].requested[0], 1 - expected[i] * 0.75) << i;
+  }
+  train(out("parts"), false, 1);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.updates = 9;  // would have widened differently from the start
+  EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
+  config_.updates = 5;
+  config_.curriculum.share = 0;
+  train(out("off"));
+  EXPECT_NE(weights(out("off")), weights(out("whole")));
+  EXPECT_EQ(seen_.back().budget_range_share, 1.0);
+}
+
 TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   train(out("first"));
   initial_ = out("first");
