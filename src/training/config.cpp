@@ -167,6 +167,11 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.target_steps = m->get_or("target_steps", c.target_steps);
     m->reject_unknown();
   }
+  if (auto m = root.optional_map("distil")) {
+    c.loss.distil = m->get_or("weight", c.loss.distil);
+    c.distil_tolerance = m->get_or("tolerance", c.distil_tolerance);
+    m->reject_unknown();
+  }
   if (auto m = root.optional_map("data")) {
     c.text.text_field = m->get_or("text_field", c.text.text_field);
     read_name(*m, "format", format_names, c.text.format);
@@ -249,6 +254,7 @@ Json TrainingConfig::to_json() const {
         {"final_entropy", final_entropy ? Json(*final_entropy) : Json(nullptr)},
         {"minibatch", minibatch},
         {"target_steps", target_steps}}},
+      {"distil", {{"weight", loss.distil}, {"tolerance", distil_tolerance}}},
       {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},
   };
 }

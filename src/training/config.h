@@ -47,6 +47,9 @@ struct TrainingConfig {
   // Of the entropy's weight, which goes there linearly from loss.entropy over `updates`; none:
   // constant, as in the paper.
   std::optional<double> final_entropy;
+  // A schedule may be distilled (loss.distil) that misses no average by more. Wider than the
+  // penalty's τ: over few steps of two levels most averages cannot be met as closely as that.
+  double distil_tolerance = 0.05;
   AdamWOptions optimiser;
   int updates = 1560;       // AdamW steps
   int grad_accum = 8;       // minibatches per AdamW step

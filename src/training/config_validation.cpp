@@ -118,6 +118,9 @@ void TrainingConfig::validate() const {
   check(loss.clip > 0 && loss.clip < 1, "optimisation.clip", loss.clip, "in (0, 1)");
   within("optimisation.entropy", loss.entropy, 0, number);
   if (final_entropy) within("optimisation.final_entropy", *final_entropy, 0, number);
+  within("distil.weight", loss.distil, 0, number);
+  check(distil_tolerance > 0 && distil_tolerance <= 1, "distil.tolerance", distil_tolerance,
+        "more than 0 and at most 1");
   within("optimisation.minibatch", minibatch, 1, many);
   within("optimisation.target_steps", target_steps, 1, many);
   within("checkpoint.updates", checkpoint_updates, 1, std::numeric_limits<int>::max());

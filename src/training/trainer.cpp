@@ -13,6 +13,7 @@
 #include "policy/policies.h"
 #include "training/checkpoint.h"
 #include "training/data_order.h"
+#include "training/distillation.h"
 #include "training/initialisation.h"
 #include "training/rollout.h"
 #include "training/run_log.h"
@@ -115,6 +116,7 @@ class Trainer {
     RolloutTimes times;
     double advantage_deviation = 0;  // before whitening, mean over loader batches
     int64_t inputs = 0;
+    int64_t distilled = 0;  // inputs of which a schedule is distilled
   };
 
   // A fresh policy, or the one of an earlier controller that fits.
@@ -263,6 +265,9 @@ class Trainer {
       std::vector<Schedule> schedules =
           roll_out(model_, *policy, config_, inputs, &out.times, stop);
       deviations += assign_advantages(schedules, config_.schedules, config_.advantage);
+      if (config_.loss.distil > 0)
+        out.distilled +=
+            mark_best_schedules(schedules, config_.schedules, config_.distil_tolerance);
       ++batches;
       steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
       std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
@@ -293,6 +298,7 @@ class Trainer {
     metrics_.loss = summary.mean.loss;
     metrics_.entropy = summary.mean.entropy;
     metrics_.entropy_weight = summary.entropy_weight;
+    metrics_.distil_loss = summary.mean.distil_loss;
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
@@ -333,6 +339,8 @@ class Trainer {
     m.log_likelihood /= static_cast<double>(m.steps);
     m.perplexity = std::exp(-m.log_likelihood);
     m.advantage_deviation = collected.advantage_deviation;
+    m.distil_share =
+        static_cast<double>(collected.distilled) / static_cast<double>(collected.inputs);
     m.seconds_prefill = collected.times.prefill;
     m.seconds_rollout = collected.times.model;
     m.seconds_policy = collected.times.policy;

@@ -69,6 +69,7 @@ UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
     summary.mean.loss += terms.loss;
     summary.mean.policy_loss += terms.policy_loss;
     summary.mean.entropy += terms.entropy;
+    summary.mean.distil_loss += terms.distil_loss;
     summary.mean.clip_fraction += terms.clip_fraction;
     summary.mean.steps += terms.steps;
     count += 1;
@@ -82,6 +83,7 @@ UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
     summary.mean.loss /= count;
     summary.mean.policy_loss /= count;
     summary.mean.entropy /= count;
+    summary.mean.distil_loss /= count;
     summary.mean.clip_fraction /= count;
   }
   return summary;

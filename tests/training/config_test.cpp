@@ -263,6 +263,16 @@ TEST_F(ConfigText, ACurriculumIsOffUnlessAskedForAndNeedsRanges) {
               HasSubstr("line 4: curriculum.share: a curriculum widens ranges"));
 }
 
+TEST_F(ConfigText, NothingIsDistilledUnlessAskedFor) {
+  const std::string base = minimal;
+  EXPECT_EQ(load(base).loss.distil, 0.0);
+  const TrainingConfig c = load(base + "distil: {weight: 0.2, tolerance: 0.03}\n");
+  EXPECT_EQ(c.loss.distil, 0.2);
+  EXPECT_EQ(c.distil_tolerance, 0.03);
+  EXPECT_FALSE(c.depends_on_length());
+  EXPECT_THAT(error(base + "distil: {wait: 1}\n"), testing::HasSubstr("tolerance, weight"));
+}
+
 TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   using testing::HasSubstr;
   const auto fails = [&](const std::string& key, const std::string& value) {
@@ -286,6 +296,10 @@ TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   fails("optimisation.target_steps", "2147483647");
   fails("checkpoint.minutes", "1e300");
   fails("penalty.keep", "1e300");
+  fails("distil.weight", "-1");
+  fails("distil.weight", "1e300");
+  fails("distil.tolerance", "0");
+  fails("distil.tolerance", "1.5");
   fails("seed", "-1");
   EXPECT_THAT(error(minimal, {{"policy.d_model", "8192"}, {"policy.layers", "256"}}),
               HasSubstr("policy.d_model is 8192"));
@@ -344,6 +358,8 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"optimisation.final_learning_rate", "0"},
                                                         {"optimisation.final_entropy", "0"},
                                                         {"curriculum.share", "0.5"},
+                                                        {"distil.weight", "0.1"},
+                                                        {"distil.tolerance", "0.1"},
                                                         {"curriculum.width", "0.5"},
                                                         {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;

@@ -292,6 +292,32 @@ TEST_F(TrainerTest, ACurriculumWidensTheBudgetsAndSurvivesResumption) {
   EXPECT_EQ(seen_.back().budget_range_share, 1.0);
 }
 
+TEST_F(TrainerTest, DistillationSurvivesResumption) {
+  train(out("without"));
+  EXPECT_EQ(seen_.back().distil_share, 0.0);
+  EXPECT_EQ(seen_.back().distil_loss, 0.0);
+  config_.loss.distil = 0.5;
+  config_.distil_tolerance = 0.3;  // four steps can meet few budgets more closely
+  seen_.clear();
+  train(out("whole"));
+  EXPECT_NE(weights(out("whole")), weights(out("without")));
+  double distilled = 0, loss = 0;
+  for (const CollectionMetrics& m : seen_) {
+    EXPECT_GE(m.distil_share, 0.0);
+    EXPECT_LE(m.distil_share, 1.0);
+    distilled += m.distil_share;
+    loss += m.distil_loss;
+  }
+  EXPECT_GT(distilled, 1.0);
+  EXPECT_GT(loss, distilled);  // about the entropy of eight actions, ln 8, for each that has one
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.loss.distil = 0;
+  EXPECT_THAT(error(out("parts"), true),
+              testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("distil")));
+}
+
 TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   train(out("first"));
   initial_ = out("first");
