@@ -41,13 +41,17 @@ TrainingConfig read_config(const TrainFlags& flags) {
 }
 
 std::string describe(const CollectionMetrics& m) {
-  return fmt::format(
+  std::string text = fmt::format(
       "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  gaps {:.3f} "
-      "{:.3f} "
-      "{:.3f}  entropy {:.2f}  clip {:.0f} %  {:.1f} s ({:.0f} tok/s)  {} left",
+      "{:.3f} {:.3f}  entropy {:.2f} (weight {:.3g})  clip {:.0f} %",
       m.update, m.updates, m.reward, m.perplexity, m.realised[0], m.realised[1], 16 * m.realised[2],
-      m.gap[0], m.gap[1], m.gap[2], m.entropy, 100 * m.clip_fraction, m.seconds,
-      m.decode_tokens_per_second, format_duration(m.seconds_left));
+      m.gap[0], m.gap[1], m.gap[2], m.entropy, m.entropy_weight, 100 * m.clip_fraction);
+  // Of options that are off unless asked for.
+  if (m.budget_range_share < 1)
+    text += fmt::format("  upper {:.0f} % of the budgets", 100 * m.budget_range_share);
+  if (m.distil_share > 0) text += fmt::format("  distilled {:.0f} %", 100 * m.distil_share);
+  return text + fmt::format("  {:.1f} s ({:.0f} tok/s)  {} left", m.seconds,
+                            m.decode_tokens_per_second, format_duration(m.seconds_left));
 }
 
 void run_train(TrainFlags& flags) {

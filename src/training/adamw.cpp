@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "training/linear_decay.h"
 
 namespace sol {
 
@@ -16,9 +17,8 @@ AdamW::AdamW(const TorchNetwork& network, const AdamWOptions& options) : options
 
 double AdamW::learning_rate() const {
   if (!options_.final_learning_rate || options_.decay_steps <= 0) return options_.learning_rate;
-  const double done =
-      std::min(1.0, static_cast<double>(steps_) / static_cast<double>(options_.decay_steps));
-  return options_.learning_rate + done * (*options_.final_learning_rate - options_.learning_rate);
+  return linear_decay(options_.learning_rate, *options_.final_learning_rate, steps_,
+                      options_.decay_steps);
 }
 
 double AdamW::step(TorchNetwork& network) {

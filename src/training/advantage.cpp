@@ -10,19 +10,23 @@ namespace {
 
 // Keeps a group or a batch whose values are all equal from dividing by zero.
 constexpr double smallest_deviation = 1e-6;
+// Of a group that is whitened alone: where its schedules are all but the same (a budget that leaves
+// nothing to choose), their advantages, in nats, are rounding errors, which must not be blown up to
+// the size of what other groups have to say.
+constexpr double smallest_group_deviation = 1e-3;
 
 struct Moments {
   double mean = 0, deviation = 1;
 };
 
-Moments moments(std::span<const float> values) {
+Moments moments(std::span<const float> values, double least = smallest_deviation) {
   double sum = 0;
   for (float v : values) sum += v;
   const double mean = values.empty() ? 0.0 : sum / static_cast<double>(values.size());
   double squares = 0;
   for (float v : values) squares += (v - mean) * (v - mean);
   const double variance = values.empty() ? 1.0 : squares / static_cast<double>(values.size());
-  return {mean, std::max(std::sqrt(variance), smallest_deviation)};
+  return {mean, std::max(std::sqrt(variance), least)};
 }
 
 float hinge_squared(float gap, float tolerance) {
@@ -43,14 +47,21 @@ void centre_group(std::span<Schedule> group, AdvantageOptions::Norm norm) {
   }
 }
 
-Moments batch_moments(std::span<const Schedule> schedules, bool all_steps) {
+Moments step_moments(std::span<const Schedule> schedules, bool all_steps,
+                     double least = smallest_deviation) {
   std::vector<float> values;
   for (const Schedule& s : schedules) {
     for (size_t t = 0; t < s.advantages.size(); ++t) {
       if (all_steps || s.effective[t]) values.push_back(s.advantages[t]);
     }
   }
-  return moments(values);
+  return moments(values, least);
+}
+
+void whiten(std::span<Schedule> schedules, const Moments& m) {
+  for (Schedule& s : schedules) {
+    for (float& a : s.advantages) a = static_cast<float>((a - m.mean) / m.deviation);
+  }
 }
 
 }  // namespace
@@ -97,16 +108,20 @@ double assign_advantages(std::span<Schedule> schedules, int group_size,
     s.advantages = s.returns;
     for (float& a : s.advantages) a -= s.penalty;
   }
-  for (size_t first = 0; first < schedules.size(); first += static_cast<size_t>(group_size)) {
-    centre_group(schedules.subspan(first, static_cast<size_t>(group_size)), options.norm);
+  const auto for_each_group = [&](const auto& function) {
+    for (size_t first = 0; first < schedules.size(); first += static_cast<size_t>(group_size))
+      function(schedules.subspan(first, static_cast<size_t>(group_size)));
+  };
+  for_each_group([&](std::span<Schedule> group) { centre_group(group, options.norm); });
+  const Moments batch = step_moments(schedules, options.reference);
+  if (options.whiten && options.whiten_over == AdvantageOptions::WhitenOver::batch) {
+    whiten(schedules, batch);
+  } else if (options.whiten) {
+    for_each_group([&](std::span<Schedule> group) {
+      whiten(group, step_moments(group, options.reference, smallest_group_deviation));
+    });
   }
-  const Moments m = batch_moments(schedules, options.reference);
-  if (options.whiten) {
-    for (Schedule& s : schedules) {
-      for (float& a : s.advantages) a = static_cast<float>((a - m.mean) / m.deviation);
-    }
-  }
-  return m.deviation;
+  return batch.deviation;
 }
 
 }  // namespace sol

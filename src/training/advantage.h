@@ -26,13 +26,21 @@ struct AdvantageOptions {
   };
   enum class Norm {
     center,  // minus the group's mean
-    zscore,  // and divided by its deviation
+    zscore,  // and divided by its deviation at that step: over K values
+  };
+  // Over what values whitening takes mean and deviation: all steps of all schedules of ...
+  enum class WhitenOver {
+    batch,  // a loader batch, as in the paper: an input whose schedules differ much counts more
+    // the K schedules of an input: every input counts alike. Unlike zscore's, the one deviation for
+    // all of a group's steps leaves the differences between its steps.
+    group,
   };
   double gamma = 0.85;  // 0 leaves r_t
   Returns returns = Returns::sum;
   Level level = Level::process;
   Norm norm = Norm::center;
   bool whiten = true;
+  WhitenOver whiten_over = WhitenOver::batch;
   PenaltyOptions penalty;
 
   // As the authors' code does it: γ = 1 leaves r_t as γ = 0 does, and whitening's mean and
@@ -48,9 +56,9 @@ float budget_penalty(const Budget& realised, const Budget& requested,
                      const PenaltyOptions& options);
 
 // Fills returns, penalty and advantages of the schedules of one loader batch: groups of
-// `group_size` neighbours that share an input. Returns the deviation of the advantages before
-// whitening. Throws Error when the number of schedules is not a multiple of the group or when
-// schedules differ in length.
+// `group_size` neighbours that share an input. Returns the deviation of the batch's advantages
+// before whitening. Throws Error when the number of schedules is not a multiple of the group or
+// when schedules differ in length.
 double assign_advantages(std::span<Schedule> schedules, int group_size,
                          const AdvantageOptions& options);
 

@@ -12,7 +12,7 @@
 namespace sol {
 namespace {
 
-constexpr int format_version = 2;
+constexpr int format_version = 3;
 
 constexpr const char* parameter_prefix = "parameter.";
 constexpr const char* gradient_prefix = "gradient.";

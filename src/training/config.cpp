@@ -1,13 +1,12 @@
 #include "training/config.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "base/fail.h"
 #include "base/yaml.h"
-#include "model/utf8.h"
 #include "policy/action_json.h"
+#include "training/field_error.h"
+#include "training/linear_decay.h"
 
 namespace sol {
 namespace {
@@ -22,6 +21,8 @@ const Names<AdvantageOptions::Level> level_names{{"process", AdvantageOptions::L
                                                  {"outcome", AdvantageOptions::Level::outcome}};
 const Names<AdvantageOptions::Norm> norm_names{{"center", AdvantageOptions::Norm::center},
                                                {"zscore", AdvantageOptions::Norm::zscore}};
+const Names<AdvantageOptions::WhitenOver> whiten_over_names{
+    {"batch", AdvantageOptions::WhitenOver::batch}, {"group", AdvantageOptions::WhitenOver::group}};
 const Names<TextOptions::Format> format_names{{"documents", TextOptions::Format::documents},
                                               {"wikitext", TextOptions::Format::wikitext}};
 
@@ -105,6 +106,11 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
   budgets.reject_unknown();
 
+  if (auto m = root.optional_map("curriculum")) {
+    c.curriculum.share = m->get_or("share", c.curriculum.share);
+    c.curriculum.width = m->get_or("width", c.curriculum.width);
+    m->reject_unknown();
+  }
   if (auto m = root.optional_map("penalty")) {
     PenaltyOptions& penalty = c.advantage.penalty;
     penalty.kappa = m->get_or("keep", penalty.kappa);
@@ -142,6 +148,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     read_name(*m, "level", level_names, c.advantage.level);
     read_name(*m, "norm", norm_names, c.advantage.norm);
     c.advantage.whiten = m->get_or("whiten", c.advantage.whiten);
+    read_name(*m, "whiten_over", whiten_over_names, c.advantage.whiten_over);
     c.task_kl = m->get_or("task_kl", c.task_kl);
     m->reject_unknown();
   }
@@ -155,8 +162,14 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.grad_accum = m->get_or("grad_accum", c.grad_accum);
     c.loss.clip = m->get_or("clip", c.loss.clip);
     c.loss.entropy = m->get_or("entropy", c.loss.entropy);
+    if (m->has("final_entropy")) c.final_entropy = m->get<double>("final_entropy");
     c.minibatch = m->get_or("minibatch", c.minibatch);
     c.target_steps = m->get_or("target_steps", c.target_steps);
+    m->reject_unknown();
+  }
+  if (auto m = root.optional_map("distil")) {
+    c.loss.distil = m->get_or("weight", c.loss.distil);
+    c.distil_tolerance = m->get_or("tolerance", c.distil_tolerance);
     m->reject_unknown();
   }
   if (auto m = root.optional_map("data")) {
@@ -172,53 +185,6 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   root.reject_unknown();
 }
 
-// A value out of range; `field` as in the file, for the one who knows its line.
-class FieldError : public Error {
- public:
-  FieldError(std::string name, const std::string& message)
-      : Error(message), field(std::move(name)) {}
-  std::string field;
-};
-
-void check(bool ok, const std::string& field, double value, const char* rule) {
-  if (!ok) throw FieldError(field, fmt::format("{} is {}; it must be {}", field, value, rule));
-}
-
-void check_budget(const BudgetSource& source, std::string field) {
-  const auto inside = [](double x) { return x > 0.0 && x <= 1.0; };
-  if (!source.list.empty()) field += "_list";
-  check(inside(source.range.low), field, source.range.low, "in (0, 1]");
-  check(inside(source.range.high), field, source.range.high, "in (0, 1]");
-  check(source.range.low <= source.range.high, field, source.range.low, "a range from low to high");
-}
-
-void check_text(const char* field, const std::string& text) {
-  if (!is_valid_utf8(text)) throw FieldError(field, fmt::format("{} is not UTF-8", field));
-}
-
-void check_policy(const PolicyNetworkShape& policy, int horizon) {
-  constexpr int widest = 1 << 14, deepest = 256;
-  check(policy.d_model >= 1 && policy.d_model <= widest, "policy.d_model", policy.d_model,
-        "from 1 to 16384");
-  check(policy.heads >= 1 && policy.d_model % policy.heads == 0, "policy.heads", policy.heads,
-        "a divisor of policy.d_model");
-  check(policy.layers >= 1 && policy.layers <= deepest, "policy.layers", policy.layers,
-        "from 1 to 256");
-  const double width = policy.mlp_ratio * policy.d_model;
-  check(width >= 1 && width <= 4 * widest, "policy.mlp_ratio", policy.mlp_ratio,
-        "such that policy.d_model times it is from 1 to 65536");
-  check(policy.action_dim >= 1 && policy.action_dim <= widest, "policy.action_dim",
-        policy.action_dim, "from 1 to 16384");
-  check(policy.max_length >= horizon && policy.max_length <= 1 << 20, "policy.max_length",
-        policy.max_length, "at least rollout.horizon and at most 1048576");
-  // The projections' parameters; each is kept four times (itself, its gradient, two moments).
-  const double d = policy.d_model, parameters = policy.layers * (4 * d * d + 2 * d * width);
-  constexpr double most = 1 << 28;  // 4 GiB
-  check(parameters + d * policy.max_length <= most, "policy.d_model", policy.d_model,
-        "smaller: with policy.layers, policy.mlp_ratio and policy.max_length it makes more than "
-        "2^28 parameters");
-}
-
 Json budget_json(const BudgetSource& source) {
   if (!source.list.empty()) return {{"list", source.list}};
   return Json::array({source.range.low, source.range.high});
@@ -230,59 +196,12 @@ int TrainingConfig::minibatch_schedules() const {
   return std::max(1, minibatch / horizon);
 }
 
-void TrainingConfig::validate() const {
-  // Upper bounds lie far beyond anything useful, so that no sum or product of settings overflows.
-  constexpr double many = 1 << 24, number = 1e6;
-  const auto within = [](const char* field, double value, double low, double high) {
-    if (value >= low && value <= high) return;
-    throw FieldError(field,
-                     fmt::format("{} is {}; it must be from {} to {}", field, value, low, high));
-  };
-  const auto positive = [](const char* field, double value, double high) {
-    if (value > 0 && value <= high) return;
-    throw FieldError(
-        field, fmt::format("{} is {}; it must be more than 0 and at most {}", field, value, high));
-  };
-  check_text("name", name);
-  check_text("model", model);
-  check_text("data.text_field", text.text_field);
-  check_budget(kappa, "budgets.keep");
-  check_budget(rho, "budgets.prune");
-  check_budget(eta, "budgets.quant");
-  within("penalty.keep", advantage.penalty.kappa, 0, number);
-  within("penalty.prune", advantage.penalty.rho, 0, number);
-  within("penalty.quant", advantage.penalty.eta, 0, number);
-  within("penalty.tolerance", advantage.penalty.tolerance, 0, number);
-  within("quest.page_size", sequence.page_size, 1, 4096);
-  within("quest.sinks", sequence.sinks, 0, many);
-  within("quest.window", sequence.window, 0, many);
-  within("rollout.context", context, 1, many);
-  within("rollout.horizon", horizon, 1, many);
-  check(schedules >= 2, "rollout.schedules", schedules,
-        "at least 2: schedules are compared with each other");
-  within("rollout.batch", batch, 1, 1 << 16);
-  check(static_cast<double>(batch) * schedules <= 1 << 16, "rollout.schedules", schedules,
-        "so many that rollout.batch times it, the sequences decoded together, are at most 65536");
-  positive("rollout.temperature", loss.temperature, number);
-  check_policy(policy, horizon);
-  within("reward.gamma", advantage.gamma, 0, 1);
-  within("reward.task_kl", task_kl, 0, number);
-  within("optimisation.updates", updates, 1, std::numeric_limits<int>::max());
-  positive("optimisation.learning_rate", optimiser.learning_rate, number);
-  if (optimiser.final_learning_rate)
-    within("optimisation.final_learning_rate", *optimiser.final_learning_rate, 0, number);
-  within("optimisation.weight_decay", optimiser.weight_decay, 0, number);
-  // So much never clips; only what a float holds could be asked for.
-  positive("optimisation.max_grad_norm", optimiser.max_gradient_norm, 1e30);
-  within("optimisation.grad_accum", grad_accum, 1, many);
-  check(loss.clip > 0 && loss.clip < 1, "optimisation.clip", loss.clip, "in (0, 1)");
-  within("optimisation.entropy", loss.entropy, 0, number);
-  within("optimisation.minibatch", minibatch, 1, many);
-  within("optimisation.target_steps", target_steps, 1, many);
-  within("checkpoint.updates", checkpoint_updates, 1, std::numeric_limits<int>::max());
-  positive("checkpoint.minutes", checkpoint_minutes, 1e9);
-  check(space.size() >= 2, "actions", space.size(),
-        "at least two actions: there is nothing to choose");
+double TrainingConfig::entropy_weight(int64_t update) const {
+  return final_entropy ? linear_decay(loss.entropy, *final_entropy, update, updates) : loss.entropy;
+}
+
+bool TrainingConfig::depends_on_length() const {
+  return optimiser.final_learning_rate || final_entropy || curriculum.share > 0;
 }
 
 Json TrainingConfig::to_json() const {
@@ -293,6 +212,7 @@ Json TrainingConfig::to_json() const {
       {"actions", action_space_to_json(space)},
       {"budgets",
        {{"keep", budget_json(kappa)}, {"prune", budget_json(rho)}, {"quant", budget_json(eta)}}},
+      {"curriculum", {{"share", curriculum.share}, {"width", curriculum.width}}},
       {"penalty",
        {{"keep", advantage.penalty.kappa},
         {"prune", advantage.penalty.rho},
@@ -319,6 +239,7 @@ Json TrainingConfig::to_json() const {
         {"level", name_of(level_names, advantage.level)},
         {"norm", name_of(norm_names, advantage.norm)},
         {"whiten", advantage.whiten},
+        {"whiten_over", name_of(whiten_over_names, advantage.whiten_over)},
         {"task_kl", task_kl}}},
       {"optimisation",
        {{"updates", updates},
@@ -330,8 +251,10 @@ Json TrainingConfig::to_json() const {
         {"grad_accum", grad_accum},
         {"clip", loss.clip},
         {"entropy", loss.entropy},
+        {"final_entropy", final_entropy ? Json(*final_entropy) : Json(nullptr)},
         {"minibatch", minibatch},
         {"target_steps", target_steps}}},
+      {"distil", {{"weight", loss.distil}, {"tolerance", distil_tolerance}}},
       {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},
   };
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "text/text_reader.h"
 #include "training/adamw.h"
 #include "training/advantage.h"
+#include "training/curriculum.h"
 #include "training/torch_network.h"
 
 namespace sol {
@@ -31,6 +33,7 @@ struct TrainingConfig {
   ActionSpace space{{1.0f}, {1.0f}, {16}};
   SequenceOptions sequence;  // page size, sinks, window
   BudgetSource kappa, rho, eta;
+  CurriculumOptions curriculum;
 
   int context = 1024;
   int horizon = 16;      // T
@@ -41,6 +44,12 @@ struct TrainingConfig {
   PolicyNetworkShape policy;  // the trainer fills in hidden_size and actions
   AdvantageOptions advantage;
   LossOptions loss;
+  // Of the entropy's weight, which goes there linearly from loss.entropy over `updates`; none:
+  // constant, as in the paper.
+  std::optional<double> final_entropy;
+  // A schedule may be distilled (loss.distil) that misses no average by more. Wider than the
+  // penalty's τ: over few steps of two levels most averages cannot be met as closely as that.
+  double distil_tolerance = 0.05;
   AdamWOptions optimiser;
   int updates = 1560;       // AdamW steps
   int grad_accum = 8;       // minibatches per AdamW step
@@ -53,7 +62,11 @@ struct TrainingConfig {
   double checkpoint_minutes = 10;
 
   int block_length() const { return context + horizon + 1; }
-  int minibatch_schedules() const;  // max(1, minibatch / T)
+  int minibatch_schedules() const;              // max(1, minibatch / T)
+  double entropy_weight(int64_t update) const;  // of the loss after so many AdamW steps
+  // Whether something changes with a run's progress: then the run's length belongs to it, and
+  // prolonged it would be another one.
+  bool depends_on_length() const;
 
   // Throws Error naming the field for values out of range or contradicting each other.
   void validate() const;

@@ -22,11 +22,15 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("requested", m.requested);
   visit("realised", m.realised);
   visit("gap", m.gap);
+  visit("budget_range_share", m.budget_range_share);
   visit("penalty", m.penalty);
   visit("advantage_deviation", m.advantage_deviation);
   visit("loss", m.loss);
   visit("entropy", m.entropy);
+  visit("entropy_weight", m.entropy_weight);
   visit("clip_fraction", m.clip_fraction);
+  visit("distil_share", m.distil_share);
+  visit("distil_loss", m.distil_loss);
   visit("gradient_norm", m.gradient_norm);
   visit("network_disagreement", m.network_disagreement);
   visit("seconds_prefill", m.seconds_prefill);

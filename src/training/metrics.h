@@ -21,10 +21,14 @@ struct CollectionMetrics {
   double perplexity = 0;
   std::array<double, 3> requested{}, realised{};  // means over schedules: κ, ρ, η
   std::array<double, 3> gap{};                    // mean |realised - requested|
+  double budget_range_share = 1;                  // of the last input (training/curriculum.h)
   double penalty = 0;
   double advantage_deviation = 0;                   // before whitening, mean over loader batches
   double loss = 0, entropy = 0, clip_fraction = 0;  // means over the collection's minibatches
-  double gradient_norm = 0;                         // before clipping, of the last AdamW step
+  double entropy_weight = 0;                        // in the loss of the last minibatch
+  // Of distillation: share of the inputs that have a schedule worth it, and its mean loss.
+  double distil_share = 0, distil_loss = 0;
+  double gradient_norm = 0;         // before clipping, of the last AdamW step
   double network_disagreement = 0;  // largest |inference - training| log-probability
   double seconds_prefill = 0, seconds_rollout = 0, seconds_policy = 0, seconds_update = 0;
   double seconds = 0;  // of this collection

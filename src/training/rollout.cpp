@@ -11,10 +11,12 @@
 namespace sol {
 namespace {
 
-float draw(const BudgetSource& source, Random& random) {
+float draw(const BudgetSource& source, double range_share, Random& random) {
   const double u = random.uniform_double();
   if (source.list.empty()) {
-    return static_cast<float>(source.range.low + u * (source.range.high - source.range.low));
+    const auto [whole_low, high] = source.range;
+    const double low = range_share < 1 ? high - range_share * (high - whole_low) : whole_low;
+    return static_cast<float>(low + u * (high - low));
   }
   const size_t index = static_cast<size_t>(u * static_cast<double>(source.list.size()));
   return static_cast<float>(source.list[std::min(index, source.list.size() - 1)]);
@@ -104,10 +106,11 @@ void append(Schedule& schedule, const StepRecord& record, float log_likelihood, 
 
 Budget draw_budget(const TrainingConfig& config, uint64_t position) {
   Random random({.seed = config.seed, .stream = RandomStream::budget, .block = position});
+  const double range_share = budget_range_share(config, position);
   Budget budget;
-  budget.kappa = draw(config.kappa, random);
-  budget.rho = draw(config.rho, random);
-  budget.eta = draw(config.eta, random);
+  budget.kappa = draw(config.kappa, range_share, random);
+  budget.rho = draw(config.rho, range_share, random);
+  budget.eta = draw(config.eta, range_share, random);
   return config.space.clamp_off_axes(budget);
 }
 

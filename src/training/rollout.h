@@ -27,8 +27,8 @@ struct RolloutTimes {
   double prefill = 0, policy = 0, model = 0;  // seconds
 };
 
-// The budget of the input at `position`, drawn by (seed, position); an axis that is off gets its
-// level.
+// The budget of the input at `position`, drawn by (seed, position) from the ranges or, under a
+// curriculum, from the part of them that is in use there; an axis that is off gets its level.
 Budget draw_budget(const TrainingConfig& config, uint64_t position);
 
 // K schedules of every input, neighbours in the result, with rewards but without advantages. Throws

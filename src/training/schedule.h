@@ -30,6 +30,9 @@ struct Schedule {
   float penalty = 0;           // C
   std::vector<float> advantages;
 
+  // Weight of its steps' log-likelihood in the distillation term (training/distillation.h).
+  float imitation = 0;
+
   int steps() const { return static_cast<int>(actions.size()); }
 };
 

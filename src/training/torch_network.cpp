@@ -232,6 +232,7 @@ LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
   const Tensor old = at::empty({n, steps}, at::kFloat),
                advantages = at::empty({n, steps}, at::kFloat);
   const Tensor effective = at::empty({n, steps}, at::kFloat);
+  const Tensor imitation = at::empty({n, 1}, at::kFloat);
   LossTerms terms;
   for (int64_t i = 0; i < n; ++i) {
     const Schedule& s = *schedules[static_cast<size_t>(i)];
@@ -240,6 +241,7 @@ LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
         s.effective.size() != count) {
       fail("policy loss: schedule {} lacks old log-probabilities, advantages or flags", i);
     }
+    imitation.data_ptr<float>()[i] = s.imitation;
     for (int64_t t = 0; t < steps; ++t) {
       const size_t u = static_cast<size_t>(t);
       old.data_ptr<float>()[i * steps + t] = s.old_log_probs[u];
@@ -255,10 +257,16 @@ LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
   const Tensor log_probs = at::log_softmax(impl_->forward(batch) / options.temperature, -1);
   const Tensor entropy = mean(-(log_probs.exp() * log_probs).sum(-1));
   // A step that is not effective has no ratio: its executed action was not chosen.
-  const Tensor ratio = ((impl_->chosen(log_probs, batch) - old) * effective).exp();
+  const Tensor chosen = impl_->chosen(log_probs, batch);
+  const Tensor ratio = ((chosen - old) * effective).exp();
   const Tensor clipped = ratio.clamp(1.0 - options.clip, 1.0 + options.clip);
   const Tensor policy_loss = -mean(at::minimum(ratio * advantages, clipped * advantages));
-  const Tensor loss = policy_loss - options.entropy * entropy;
+  Tensor loss = policy_loss - options.entropy * entropy;
+  if (options.distil > 0) {
+    const Tensor distil_loss = -mean(imitation * chosen);
+    loss = loss + options.distil * distil_loss;
+    terms.distil_loss = distil_loss.item<double>();
+  }
   (loss / divisor).backward();
 
   terms.loss = loss.item<double>();

@@ -17,12 +17,15 @@ struct LossOptions {
   double temperature = 1.3;  // of both old and new log-probabilities and of the entropy
   double clip = 0.2;         // ratio within 1 ± clip
   double entropy = 0.05;     // weight of the entropy
+  double distil = 0;         // weight of distilling the best schedules; 0: as in the paper
 };
 
 struct LossTerms {
-  double loss = 0;         // policy_loss - weight · entropy, before the division by grad_accum
+  // policy_loss - weight · entropy + weight · distil_loss, before the division by grad_accum
+  double loss = 0;
   double policy_loss = 0;  // mean of -min(r·A, clip(r)·A)
   double entropy = 0;      // mean, nats
+  double distil_loss = 0;  // mean of -imitation · log π(a), nats; 0 where its weight is
   double clip_fraction = 0;
   int64_t steps = 0;  // effective ones; the means are over these
 };
@@ -54,8 +57,8 @@ class TorchNetwork {
                                double temperature) const;  // [N][T], of the schedules' actions
 
   // Adds the gradient of loss / divisor of one minibatch (docs/arithmetic.md, "Group-relative
-  // update"), which reads the schedules' old_log_probs and advantages. A minibatch without an
-  // effective step adds nothing.
+  // update"), which reads the schedules' old_log_probs, advantages and imitation. A minibatch
+  // without an effective step adds nothing.
   LossTerms accumulate(std::span<const Schedule* const> schedules, const LossOptions& options,
                        double divisor);
 

@@ -13,6 +13,7 @@
 #include "policy/policies.h"
 #include "training/checkpoint.h"
 #include "training/data_order.h"
+#include "training/distillation.h"
 #include "training/initialisation.h"
 #include "training/rollout.h"
 #include "training/run_log.h"
@@ -36,9 +37,7 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
   Json settings = config.to_json();
   settings.erase("name");
   settings.erase("model");
-  // With a decaying learning rate the length belongs to the run: prolonged, it would be another
-  // one.
-  if (!config.optimiser.final_learning_rate) settings["optimisation"].erase("updates");
+  if (!config.depends_on_length()) settings["optimisation"].erase("updates");
   Json identity{{"config", settings},
                 {"model_fingerprint", model.fingerprint()},
                 {"precision", to_string(model.precision())},
@@ -117,6 +116,7 @@ class Trainer {
     RolloutTimes times;
     double advantage_deviation = 0;  // before whitening, mean over loader batches
     int64_t inputs = 0;
+    int64_t distilled = 0;  // inputs of which a schedule is distilled
   };
 
   // A fresh policy, or the one of an earlier controller that fits.
@@ -265,6 +265,9 @@ class Trainer {
       std::vector<Schedule> schedules =
           roll_out(model_, *policy, config_, inputs, &out.times, stop);
       deviations += assign_advantages(schedules, config_.schedules, config_.advantage);
+      if (config_.loss.distil > 0)
+        out.distilled +=
+            mark_best_schedules(schedules, config_.schedules, config_.distil_tolerance);
       ++batches;
       steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
       std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
@@ -294,6 +297,8 @@ class Trainer {
     metrics_.network_disagreement = disagreement;
     metrics_.loss = summary.mean.loss;
     metrics_.entropy = summary.mean.entropy;
+    metrics_.entropy_weight = summary.entropy_weight;
+    metrics_.distil_loss = summary.mean.distil_loss;
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
@@ -315,6 +320,7 @@ class Trainer {
     m.updates = config_.updates;
     m.position = position_;
     m.epoch = order_.epoch(position_ - 1);
+    m.budget_range_share = budget_range_share(config_, static_cast<uint64_t>(position_ - 1));
     const double schedules = static_cast<double>(collected.schedules.size());
     for (const Schedule& s : collected.schedules) {
       m.steps += s.steps();
@@ -333,6 +339,8 @@ class Trainer {
     m.log_likelihood /= static_cast<double>(m.steps);
     m.perplexity = std::exp(-m.log_likelihood);
     m.advantage_deviation = collected.advantage_deviation;
+    m.distil_share =
+        static_cast<double>(collected.distilled) / static_cast<double>(collected.inputs);
     m.seconds_prefill = collected.times.prefill;
     m.seconds_rollout = collected.times.model;
     m.seconds_policy = collected.times.policy;

@@ -63,10 +63,13 @@ UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
     for (size_t i = first; i < std::min(first + chunk, order.size()); ++i) {
       minibatch.push_back(&schedules[static_cast<size_t>(order[i])]);
     }
-    const LossTerms terms = network.accumulate(minibatch, config.loss, config.grad_accum);
+    LossOptions loss = config.loss;
+    loss.entropy = summary.entropy_weight = config.entropy_weight(counters.updates);
+    const LossTerms terms = network.accumulate(minibatch, loss, config.grad_accum);
     summary.mean.loss += terms.loss;
     summary.mean.policy_loss += terms.policy_loss;
     summary.mean.entropy += terms.entropy;
+    summary.mean.distil_loss += terms.distil_loss;
     summary.mean.clip_fraction += terms.clip_fraction;
     summary.mean.steps += terms.steps;
     count += 1;
@@ -80,6 +83,7 @@ UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
     summary.mean.loss /= count;
     summary.mean.policy_loss /= count;
     summary.mean.entropy /= count;
+    summary.mean.distil_loss /= count;
     summary.mean.clip_fraction /= count;
   }
   return summary;

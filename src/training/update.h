@@ -26,13 +26,14 @@ struct UpdateCounters {
 };
 
 struct UpdateSummary {
-  LossTerms mean;            // over minibatches; `steps` is a sum
-  double gradient_norm = 0;  // of the last AdamW step, 0 when there was none
+  LossTerms mean;             // over minibatches; `steps` is a sum
+  double gradient_norm = 0;   // of the last AdamW step, 0 when there was none
+  double entropy_weight = 0;  // of the last minibatch
 };
 
 // Shuffles whole schedules by (seed, collection), cuts them into minibatches and accumulates
-// gradients; at every grad_accum-th minibatch AdamW steps. Ends early once `config.updates` is
-// reached.
+// gradients; at every grad_accum-th minibatch AdamW steps. The entropy's weight is that of the
+// AdamW steps made so far. Ends early once `config.updates` is reached.
 UpdateSummary update_policy(TorchNetwork& network, AdamW& optimiser,
                             std::span<const Schedule> schedules, const TrainingConfig& config,
                             int64_t collection, UpdateCounters& counters);

@@ -73,6 +73,34 @@ TEST_F(TrainCommand, MakesAControllerThatGenerates) {
   EXPECT_EQ(train({"--overwrite"}).code, 0);
 }
 
+TEST_F(TrainCommand, ShowsWhatOptionsBeyondThePaperDo) {
+  const RunResult result =
+      train({"--set", "optimisation.entropy=0.3", "--set", "optimisation.final_entropy=0", "--set",
+             "curriculum.share=1", "--set", "curriculum.width=0.5", "--set", "distil.weight=0.1",
+             "--set", "distil.tolerance=1", "--set", "reward.whiten_over=group"},
+            {}, "4");
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  // Two minibatches a collection, an update each: the second is made with three quarters of 0.3. Of
+  // the run's 4 inputs, the collection's last is the second.
+  EXPECT_NE(result.err.find("update 2/4"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("(weight 0.225)"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("upper 62 % of the budgets"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("distilled "), std::string::npos) << result.err;
+  std::ifstream log(out / "train.jsonl");
+  std::string line;
+  ASSERT_TRUE(std::getline(log, line));
+  const Json first = parse_json(line, "train.jsonl");
+  EXPECT_DOUBLE_EQ(first["budget_range_share"].get<double>(), 0.625);
+  EXPECT_DOUBLE_EQ(first["entropy_weight"].get<double>(), 0.225);
+  EXPECT_GT(first["distil_share"].get<double>(), 0.0);
+  EXPECT_GT(first["distil_loss"].get<double>(), 0.0);
+  const Json settings = read_json(out / "controller.json")["training"]["config"];
+  EXPECT_EQ(settings["reward"]["whiten_over"], "group");
+
+  expect_error(train({"--overwrite", "--set", "distil.wait=1"}), {"distil", "tolerance, weight"});
+  expect_error(train({"--overwrite", "--set", "reward.whiten_over=input"}), {"batch, group"});
+}
+
 TEST_F(TrainCommand, AResumedRunEqualsAnUninterruptedOne) {
   ASSERT_EQ(train({}, {}, "4").code, 0);
   const std::string whole = weights();

@@ -4,6 +4,7 @@
 
 #include "support.h"
 #include "throws.h"
+#include "training/config.h"
 
 namespace sol {
 namespace {
@@ -121,22 +122,48 @@ TEST_F(StudyFile, ItsJsonTellsStudiesApart) {
   }
 }
 
-TEST(ShippedStudies, LoadAndNameFilesThatExist) {
+TEST(ShippedStudies, LoadAndNameFilesAndConfigurationsThatAreGood) {
   int count = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(test::source_dir() / "configs/studies")) {
     const Study study = load_study(entry.path());
     ++count;
     for (const StudyFamily& family : study.families)
-      for (const StudyController& controller : family.controllers)
-        EXPECT_TRUE(std::filesystem::exists(controller.ready.empty() ? controller.configuration
-                                                                     : controller.ready))
-            << entry.path() << " " << controller.name;
+      for (const StudyController& controller : family.controllers) {
+        const std::string where = entry.path().string() + " " + controller.name;
+        if (controller.ready.empty())
+          EXPECT_NO_THROW(load_training_config(controller.configuration, controller.overrides))
+              << where;
+        else
+          EXPECT_TRUE(std::filesystem::exists(controller.ready)) << where;
+      }
     for (const StudyText* text : {&study.train, &study.valid, &study.test})
       for (const auto& file : text->files)
         EXPECT_TRUE(std::filesystem::exists(file)) << entry.path() << " " << file;
   }
   EXPECT_GE(count, 1);
+}
+
+// A remedy is one setting changed: what else is the same may not drift apart.
+TEST(ShippedStudies, RemediesDifferFromTheHarsh2LControllerByThemselvesAlone) {
+  const auto settings = [](const Study& study, const std::string& controller) {
+    const StudyFamily& family = *std::ranges::find(study.families, "harsh", &StudyFamily::name);
+    const StudyController& one = *family.find(controller);
+    return load_training_config(one.configuration, one.overrides).to_json();
+  };
+  const std::filesystem::path studies = test::source_dir() / "configs/studies";
+  const Study remedies = load_study(studies / "remedies.yaml");
+  const Json none = settings(remedies, "none");
+  EXPECT_EQ(none, settings(load_study(studies / "default.yaml"), "2l"));
+  EXPECT_EQ(remedies.experiments.spaces.controllers.size(),
+            remedies.families[0].controllers.size());
+  for (const std::string& name : remedies.experiments.spaces.controllers) {
+    EXPECT_EQ(remedies.families[0].find(name)->updates, remedies.families[0].find("none")->updates);
+    if (name == "none") continue;
+    const Json changes = Json::diff(none, settings(remedies, name));
+    EXPECT_GE(changes.size(), 1u) << name;
+    EXPECT_LE(changes.size(), 2u) << name << changes;
+  }
 }
 
 }  // namespace

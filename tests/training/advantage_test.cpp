@@ -134,6 +134,83 @@ TEST(Advantage, EqualSchedulesGiveZeroNotInfinity) {
   }
 }
 
+// Two inputs of two schedules and two steps; centred: (3, 1), (-3, -1) and (.3, 0), (-.3, 0).
+std::vector<Schedule> strong_and_weak() {
+  return {with_rewards({-1, -2}), with_rewards({-7, -4}), with_rewards({-1, -5}),
+          with_rewards({-1.6f, -5})};
+}
+
+void expect_advantages(const std::vector<Schedule>& schedules,
+                       const std::vector<std::vector<double>>& expected) {
+  for (size_t n = 0; n < expected.size(); ++n)
+    for (size_t t = 0; t < expected[n].size(); ++t)
+      EXPECT_NEAR(schedules[n].advantages[t], expected[n][t], 1e-5) << n << " " << t;
+}
+
+TEST(Advantage, WhiteningOverAGroupIsNeitherThatOverTheBatchNorTheZScore) {
+  AdvantageOptions options;
+  options.returns = AdvantageOptions::Returns::none;
+  std::vector<Schedule> schedules = strong_and_weak();
+  // Mean square of the batch's eight values: (2 (9 + 1) + 2 * .09) / 8.
+  const double batch = std::sqrt(20.18 / 8);
+  EXPECT_NEAR(assign_advantages(schedules, 2, options), batch, 1e-6);
+  expect_advantages(
+      schedules,
+      {{3 / batch, 1 / batch}, {-3 / batch, -1 / batch}, {0.3 / batch, 0}, {-0.3 / batch, 0}});
+  // Of each group's four: (2 (9 + 1)) / 4 and (2 * .09) / 4. The strong group's steps stay as 3
+  // to 1.
+  options.whiten_over = AdvantageOptions::WhitenOver::group;
+  schedules = strong_and_weak();
+  EXPECT_NEAR(assign_advantages(schedules, 2, options), batch, 1e-6);
+  const double strong = std::sqrt(5.0), weak = std::sqrt(0.045);
+  expect_advantages(
+      schedules,
+      {{3 / strong, 1 / strong}, {-3 / strong, -1 / strong}, {0.3 / weak, 0}, {-0.3 / weak, 0}});
+  // The z-score makes 1 to 1 of them.
+  options.norm = AdvantageOptions::Norm::zscore;
+  options.whiten = false;
+  schedules = strong_and_weak();
+  assign_advantages(schedules, 2, options);
+  expect_advantages(schedules, {{1, 1}, {-1, -1}, {1, 0}, {-1, 0}});
+}
+
+TEST(Advantage, AGroupIsWhitenedByItsEffectiveSteps) {
+  std::vector<Schedule> schedules{with_rewards({100, 3}), with_rewards({-100, -3}),
+                                  with_rewards({0, 5}), with_rewards({0, 4})};
+  for (Schedule& s : schedules) s.effective[0] = 0;
+  AdvantageOptions options;
+  options.returns = AdvantageOptions::Returns::none;
+  options.whiten_over = AdvantageOptions::WhitenOver::group;
+  assign_advantages(schedules, 2, options);
+  for (size_t n = 0; n < 4; ++n) EXPECT_FLOAT_EQ(schedules[n].advantages[1], n % 2 ? -1.0f : 1.0f);
+  options.reference = true;
+  assign_advantages(schedules, 2, options);
+  EXPECT_LT(schedules[0].advantages[1], 0.1f);
+}
+
+TEST(Advantage, AGroupsRoundingErrorsAreNotBlownUp) {
+  std::vector<Schedule> schedules{with_rewards({-1}), with_rewards({-1}),
+                                  with_rewards({-2}), with_rewards({-2.00001f}),
+                                  with_rewards({-3}), with_rewards({-3.1f})};
+  AdvantageOptions options;
+  options.whiten_over = AdvantageOptions::WhitenOver::group;
+  assign_advantages(schedules, 2, options);
+  EXPECT_EQ(schedules[0].advantages[0], 0.0f);
+  EXPECT_EQ(schedules[1].advantages[0], 0.0f);
+  EXPECT_NEAR(schedules[2].advantages[0], 0.005, 2e-4);  // half of 1e-5 over the floor of 1e-3
+  EXPECT_NEAR(schedules[4].advantages[0], 1.0, 1e-6);
+}
+
+TEST(Advantage, WhiteningOverAGroupDoesNotDependOnTheBatch) {
+  AdvantageOptions options;
+  options.whiten_over = AdvantageOptions::WhitenOver::group;
+  std::vector<Schedule> together = strong_and_weak(), all = strong_and_weak();
+  assign_advantages(together, 2, options);
+  std::vector<Schedule> alone(all.begin() + 2, all.end());
+  assign_advantages(alone, 2, options);
+  for (size_t k = 0; k < 2; ++k) EXPECT_EQ(alone[k].advantages, together[2 + k].advantages);
+}
+
 TEST(Advantage, RefusesIncompleteGroupsAndMixedLengths) {
   std::vector<Schedule> three(3, with_rewards({-1}));
   EXPECT_THROW(assign_advantages(three, 2, {}), Error);

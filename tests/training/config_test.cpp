@@ -200,7 +200,7 @@ TEST_F(ConfigText, ErrorsNameTheLineInTheFileWithOverridesToo) {
     EXPECT_THAT(error(text, more), HasSubstr("c.yaml, override reward.gamma: reward.gamma is -1"));
   }
   EXPECT_THAT(error(std::string(minimal) + "reward: {lvel: process}\n"),
-              HasSubstr("known here: gamma, level, norm, returns, task_kl, whiten"));
+              HasSubstr("known here: gamma, level, norm, returns, task_kl, whiten, whiten_over"));
   const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
   EXPECT_THAT(error(actions + "budgets:\n  keep: [0.6, 1.1]\n"),
               HasSubstr("c.yaml, line 4: budgets.keep is 1.1"));
@@ -228,6 +228,51 @@ TEST_F(ConfigText, ALearningRateMayNotEndBelowZero) {
               testing::HasSubstr("optimisation.final_learning_rate is -1"));
 }
 
+TEST_F(ConfigText, TheEntropysWeightGoesLinearlyToItsLast) {
+  const std::string base = minimal;
+  const TrainingConfig constant = load(base);
+  EXPECT_EQ(constant.entropy_weight(0), 0.05);
+  EXPECT_EQ(constant.entropy_weight(1560), 0.05);
+  EXPECT_FALSE(constant.depends_on_length());
+  const TrainingConfig falling =
+      load(base + "optimisation: {entropy: 0.05, final_entropy: 0.01, updates: 4}\n");
+  EXPECT_TRUE(falling.depends_on_length());
+  const double expected[] = {0.05, 0.04, 0.03, 0.02, 0.01, 0.01};
+  for (int update = 0; update < 6; ++update)
+    EXPECT_NEAR(falling.entropy_weight(update), expected[update], 1e-15) << update;
+  EXPECT_THAT(error(base + "optimisation: {final_entropy: -0.1}\n"),
+              testing::HasSubstr("line 5: optimisation.final_entropy is -0.1"));
+}
+
+TEST_F(ConfigText, ACurriculumIsOffUnlessAskedForAndNeedsRanges) {
+  using testing::HasSubstr;
+  const std::string base = minimal;
+  EXPECT_EQ(load(base).curriculum.share, 0.0);
+  const TrainingConfig c = load(base + "curriculum: {share: 0.5, width: 0.1}\n");
+  EXPECT_EQ(c.curriculum.share, 0.5);
+  EXPECT_EQ(c.curriculum.width, 0.1);
+  EXPECT_TRUE(c.depends_on_length());
+  EXPECT_THAT(error(base + "curriculum: {share: 1.1}\n"), HasSubstr("line 5: curriculum.share"));
+  EXPECT_THAT(error(base + "curriculum: {width: 0}\n"), HasSubstr("line 5: curriculum.width"));
+  EXPECT_THAT(error(base + "curriculum: {length: 3}\n"), HasSubstr("known here: share, width"));
+  const std::string list =
+      "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n"
+      "budgets: {keep_list: [0.7, 0.6]}\n";
+  EXPECT_EQ(error(list + "curriculum: {share: 0}\n"), "");
+  EXPECT_THAT(error(list + "curriculum: {share: 0.5}\n"),
+              HasSubstr("line 4: curriculum.share: a curriculum widens ranges"));
+}
+
+TEST_F(ConfigText, NothingIsDistilledUnlessAskedFor) {
+  const std::string base = minimal;
+  EXPECT_EQ(load(base).loss.distil, 0.0);
+  const TrainingConfig c = load(base + "distil: {weight: 0.2, tolerance: 0.03}\n");
+  EXPECT_EQ(c.loss.distil, 0.2);
+  EXPECT_EQ(c.distil_tolerance, 0.03);
+  EXPECT_FALSE(c.depends_on_length());
+  EXPECT_THAT(error(base + "distil: {wait: 1}\n"), testing::HasSubstr("tolerance, weight"));
+}
+
 TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   using testing::HasSubstr;
   const auto fails = [&](const std::string& key, const std::string& value) {
@@ -251,6 +296,10 @@ TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   fails("optimisation.target_steps", "2147483647");
   fails("checkpoint.minutes", "1e300");
   fails("penalty.keep", "1e300");
+  fails("distil.weight", "-1");
+  fails("distil.weight", "1e300");
+  fails("distil.tolerance", "0");
+  fails("distil.tolerance", "1.5");
   fails("seed", "-1");
   EXPECT_THAT(error(minimal, {{"policy.d_model", "8192"}, {"policy.layers", "256"}}),
               HasSubstr("policy.d_model is 8192"));
@@ -270,6 +319,9 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
   EXPECT_THAT(error(base + "policy: {max_length: 8}\n"), HasSubstr("policy.max_length"));
   EXPECT_THAT(error(base + "reward: {returns: median}\n"), HasSubstr("sum, max, none"));
   EXPECT_THAT(error(base + "reward: {gamma: 1.5}\n"), HasSubstr("reward.gamma"));
+  EXPECT_THAT(error(base + "reward: {whiten_over: input}\n"), HasSubstr("batch, group"));
+  EXPECT_THAT(error(base + "reward: {whiten: false, whiten_over: group}\n"),
+              AllOf(HasSubstr("line 5: reward.whiten_over"), HasSubstr("reward.whiten is false")));
   EXPECT_THAT(error(base + "optimisation: {clip: 1.0}\n"), HasSubstr("optimisation.clip"));
   EXPECT_THAT(error("name: x\nbudgets: {keep: [0.5, 1.0]}\n"), HasSubstr("actions"));
   EXPECT_THAT(
@@ -300,9 +352,15 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"policy.d_model", "64"},
                                                         {"reward.norm", "zscore"},
                                                         {"reward.task_kl", "0.5"},
+                                                        {"reward.whiten_over", "group"},
                                                         {"optimisation.entropy", "0"},
                                                         {"budgets.keep", "[0.5, 0.9]"},
                                                         {"optimisation.final_learning_rate", "0"},
+                                                        {"optimisation.final_entropy", "0"},
+                                                        {"curriculum.share", "0.5"},
+                                                        {"distil.weight", "0.1"},
+                                                        {"distil.tolerance", "0.1"},
+                                                        {"curriculum.width", "0.5"},
                                                         {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
   }

@@ -234,6 +234,90 @@ TEST_F(TrainerTest, ADecayingLearningRateSurvivesResumption) {
   EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
 }
 
+TEST_F(TrainerTest, AFallingWeightOfTheEntropySurvivesResumption) {
+  config_.loss.entropy = 0.5;
+  config_.final_entropy = 0.0;
+  train(out("whole"));
+  ASSERT_EQ(seen_.size(), 4u);
+  // Six minibatches a collection, four an update: the last ones see 1, 2, 4 and 4 steps of 5.
+  const double expected[] = {0.4, 0.3, 0.1, 0.1};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(seen_[i].entropy_weight, expected[i], 1e-12) << i;
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  EXPECT_NEAR(seen_.back().entropy_weight, 0.1, 1e-12);
+  config_.final_entropy.reset();
+  train(out("constant"));
+  EXPECT_NE(weights(out("constant")), weights(out("whole")));
+  EXPECT_EQ(seen_.back().entropy_weight, 0.5);
+  config_.final_entropy = 0.0;
+  config_.updates = 9;  // would have fallen differently from the start
+  EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
+}
+
+TEST_F(TrainerTest, WhiteningOverGroupsSurvivesResumption) {
+  train(out("batch"));
+  config_.advantage.whiten_over = AdvantageOptions::WhitenOver::group;
+  train(out("whole"));
+  EXPECT_NE(weights(out("whole")), weights(out("batch")));
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.advantage.whiten_over = AdvantageOptions::WhitenOver::batch;
+  EXPECT_THAT(error(out("parts"), true),
+              testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("whiten_over"),
+                             testing::HasSubstr("group")));
+}
+
+TEST_F(TrainerTest, ACurriculumWidensTheBudgetsAndSurvivesResumption) {
+  config_.curriculum = {.share = 0.8, .width = 0.25};
+  train(out("whole"));
+  // A collection reads 4 inputs and makes 6 minibatches, an update takes 4 of these: 8/3 inputs an
+  // update, and 0.8 of 5 updates are 32/3 inputs. Seen at the inputs 3, 7, 11 and 15.
+  ASSERT_EQ(seen_.size(), 4u);
+  const double expected[] = {0.25 + 0.75 * 9 / 32, 0.25 + 0.75 * 21 / 32, 1, 1};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(seen_[i].budget_range_share, expected[i], 1e-12) << i;
+    EXPECT_GE(seen_[i].requested[0], 1 - expected[i] * 0.75) << i;
+  }
+  train(out("parts"), false, 1);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.updates = 9;  // would have widened differently from the start
+  EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("updates"));
+  config_.updates = 5;
+  config_.curriculum.share = 0;
+  train(out("off"));
+  EXPECT_NE(weights(out("off")), weights(out("whole")));
+  EXPECT_EQ(seen_.back().budget_range_share, 1.0);
+}
+
+TEST_F(TrainerTest, DistillationSurvivesResumption) {
+  train(out("without"));
+  EXPECT_EQ(seen_.back().distil_share, 0.0);
+  EXPECT_EQ(seen_.back().distil_loss, 0.0);
+  config_.loss.distil = 0.5;
+  config_.distil_tolerance = 0.3;  // four steps can meet few budgets more closely
+  seen_.clear();
+  train(out("whole"));
+  EXPECT_NE(weights(out("whole")), weights(out("without")));
+  double distilled = 0, loss = 0;
+  for (const CollectionMetrics& m : seen_) {
+    EXPECT_GE(m.distil_share, 0.0);
+    EXPECT_LE(m.distil_share, 1.0);
+    distilled += m.distil_share;
+    loss += m.distil_loss;
+  }
+  EXPECT_GT(distilled, 1.0);
+  EXPECT_GT(loss, distilled);  // about the entropy of eight actions, ln 8, for each that has one
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  config_.loss.distil = 0;
+  EXPECT_THAT(error(out("parts"), true),
+              testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("distil")));
+}
+
 TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   train(out("first"));
   initial_ = out("first");

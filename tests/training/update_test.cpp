@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "golden_schedules.h"
 #include "sol/error.h"
+#include "training/data_order.h"
 #include "training/initialisation.h"
 
 namespace sol::test {
@@ -192,6 +193,31 @@ TEST(Update, EndsAtTheRequestedNumberOfUpdates) {
   run.config.updates = 2;
   update_policy(run.network, run.optimiser, run.schedules, run.config, 0, run.counters);
   EXPECT_EQ(run.counters.updates, 2);
+}
+
+TEST(Update, TheEntropysWeightIsThatOfTheStepsMade) {
+  SmallRun falling, constant;
+  falling.config.grad_accum = constant.config.grad_accum = 1;
+  falling.config.updates = 3;  // all of the collection's minibatches
+  falling.config.loss.entropy = 0.3;
+  falling.config.final_entropy = 0.0;
+  const UpdateSummary summary = update_policy(falling.network, falling.optimiser, falling.schedules,
+                                              falling.config, 0, falling.counters);
+  EXPECT_NEAR(summary.entropy_weight, 0.1, 1e-12);
+  // The same minibatches, one by one, with 0.3, 0.2 and 0.1.
+  const auto order = shuffled(10, constant.config.seed, RandomStream::shuffle, 0);
+  for (size_t i = 0; i < 3; ++i) {
+    std::vector<const Schedule*> minibatch;
+    for (size_t j = 4 * i; j < std::min<size_t>(4 * i + 4, 10); ++j)
+      minibatch.push_back(&constant.schedules[static_cast<size_t>(order[j])]);
+    LossOptions loss = constant.config.loss;
+    loss.entropy = falling.config.entropy_weight(static_cast<int64_t>(i));
+    constant.network.accumulate(minibatch, loss, 1.0);
+    constant.optimiser.step(constant.network);
+  }
+  for (const std::string& name : falling.network.names())
+    EXPECT_EQ(largest_difference(falling.network.values(name), constant.network.values(name)), 0.0)
+        << name;
 }
 
 TEST(Update, IneffectiveStepsHaveNoGradient) {
