@@ -148,30 +148,29 @@ Json CompletionResponse::sol_of(const Choice& choice, const JobRequest& job,
                                 bool with_actions) const {
   const Outcome& outcome = *choice.outcome;
   const GenerationResult& result = outcome.result;
-  const std::string name = job.dial.policy->name();
-  Json json{{"policy", job.dial.requested.is_null() ? "dense" : name},
-            {"requested", job.dial.requested}};
-  Json realised = budget_json(result.realised);
-  realised["net"] = rounded(served_.space().net_keep_rate(result.realised));
-  json["realised"] = std::move(realised);
+  Json json{{"policy", job.dial.policy->name()}, {"requested", job.dial.requested}};
+  const bool counts = result.effective_steps > 0;
+  json["realised"] = counts ? budget_json(result.realised, served_) : Json();
   json["attended"] = rounded(result.attended);
   json["steps"] = result.steps;
   json["effective_steps"] = result.effective_steps;
-  json["ms_per_token"] = rounded(outcome.ms_per_token);
-  json["policy_share"] = rounded(outcome.policy_share);
-  json["refresh_share"] = rounded(outcome.refresh_share);
+  const bool timed = outcome.ms_per_token > 0;  // there was a second token
+  json["ms_per_token"] = timed ? Json(rounded(outcome.ms_per_token)) : Json();
+  json["policy_share"] = timed ? Json(rounded(outcome.policy_share)) : Json();
+  json["refresh_share"] = timed ? Json(rounded(outcome.refresh_share)) : Json();
   json["seed"] = request_.seed;
   if (!job.dial.outside.empty()) json["outside_trained_ranges"] = job.dial.outside;
   if (job.dial.ms_per_token) {
-    // Too fast is no fault where dense is as fast.
+    // Too fast is a fault only where a denser run would have met it.
     const double target = *job.dial.ms_per_token, measured = outcome.ms_per_token;
-    const bool dense = result.realised == Budget{};
-    const bool attained = measured <= 1.1 * target && (dense || measured >= 0.9 * target);
+    const double dense = outcome.dense_ms.value_or(0);
+    const bool attained =
+        timed && measured <= 1.1 * target && (measured >= 0.9 * target || target >= dense);
     json["latency"] = {{"target_ms", target},
-                       {"measured_ms", rounded(measured)},
+                       {"measured_ms", timed ? Json(rounded(measured)) : Json()},
                        {"attained", attained},
                        {"fastest_ms", rounded(outcome.fastest_ms.value_or(0))},
-                       {"dense_ms", rounded(outcome.dense_ms.value_or(0))}};
+                       {"dense_ms", rounded(dense)}};
   }
   if (with_actions) json["actions"] = actions_of(choice.tokens);
   return json;

@@ -129,10 +129,8 @@ ResolvedDial resolve_dial(const Dial& dial, const ServedModel& served) {
     const Action action = dial.action.value_or(Action{});
     resolved.policy = make_constant_policy(action);
     resolved.budget = {action.kappa, action.rho, action.eta()};
-    if (dial.action) {
-      resolved.requested = budget_json(resolved.budget);
-      resolved.requested["fixed"] = to_string(action);
-    }
+    if (dial.action) resolved.requested["fixed"] = to_string(action);
+    resolved.requested.update(budget_json(resolved.budget, served));
     return resolved;
   }
   const bool learned = learned_policy(dial, served);
@@ -150,17 +148,20 @@ ResolvedDial resolve_dial(const Dial& dial, const ServedModel& served) {
   resolved.budget =
       dial.net_keep ? budget_of_net(*dial.net_keep, learned, served) : budget_of_axes(dial, served);
   if (dial.net_keep) resolved.requested["budget"] = *dial.net_keep;
-  resolved.requested.update(budget_json(resolved.budget));
+  resolved.requested.update(budget_json(resolved.budget, served));
+  // The triple that is asked for realises the rate on average; its own mean may be another.
+  if (dial.net_keep) resolved.requested["net"] = *dial.net_keep;
   if (learned) resolved.outside = served.controller->outside_trained_ranges(resolved.budget);
   return resolved;
 }
 
-Json budget_json(const Budget& budget) {
+Json budget_json(const Budget& budget, const ServedModel& served) {
   // As people write them: no more digits than a float32 has.
   const auto rounded = [](double value) { return std::stod(fmt::format("{:.6g}", value)); };
   return {{"keep", rounded(static_cast<double>(budget.kappa))},
           {"prune", rounded(static_cast<double>(budget.rho))},
-          {"bits", rounded(16.0 * static_cast<double>(budget.eta))}};
+          {"bits", rounded(16.0 * static_cast<double>(budget.eta))},
+          {"net", rounded(served.space().net_keep_rate(budget))}};
 }
 
 }  // namespace sol

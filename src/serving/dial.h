@@ -34,7 +34,7 @@ struct ResolvedDial {
   std::shared_ptr<const Policy> policy;
   Budget budget;  // of the first episode where a time is asked for
   std::optional<double> ms_per_token;
-  Json requested;       // for the response; null for a dense run
+  Json requested;       // for the response
   std::string outside;  // a sentence, where the budget lies outside the trained ranges
 };
 
@@ -42,7 +42,7 @@ struct ResolvedDial {
 // frontier.
 ResolvedDial resolve_dial(const Dial& dial, const ServedModel& served);
 
-// {"keep", "prune", "bits"}
-Json budget_json(const Budget& budget);
+// {"keep", "prune", "bits", "net"}
+Json budget_json(const Budget& budget, const ServedModel& served);
 
 }  // namespace sol

@@ -276,6 +276,8 @@ void HttpServer::Impl::add_routes() {
   for (const PageFile& file : page_files())
     server.Get(std::string(file.path), [file](const auto&, httplib::Response& response) {
       response.set_header("Content-Security-Policy", "default-src 'self'");
+      // A new program must not meet an old one's files.
+      response.set_header("Cache-Control", "no-cache");
       response.set_content(file.content.data(), file.content.size(), std::string(file.type));
     });
 }
