@@ -1,7 +1,9 @@
 #include "serving/http_server.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -289,6 +291,12 @@ HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
   server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
   server.set_payload_max_length(options.body_limit);
   server.set_tcp_nodelay(true);
+  // httplib's default lets a second server listen on the same port, and each would get half of the
+  // requests.
+  server.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  });
   server.set_keep_alive_max_count(1000);
   server.set_default_headers({{"X-Content-Type-Options", "nosniff"}});
   server.set_pre_routing_handler([impl = impl_.get()](const auto& request, auto& response) {

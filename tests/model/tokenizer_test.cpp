@@ -1,6 +1,8 @@
 // What a tokenizer promises beyond agreeing with Hugging Face.
 #include "sol/tokenizer.h"
 
+#include <gmock/gmock.h>
+
 #include <chrono>
 #include <thread>
 

@@ -1,0 +1,85 @@
+#include "policy/cost_table.h"
+
+#include "support.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+using test::throws;
+
+// Dense 10 ms at 100 keys and 20 at 300; half the context saves 2 and 6, half the channels 4.
+CostTable made() {
+  return CostTable(16, {0.5f}, {{100, 10, 16, {2}}, {300, 20, 16, {6}}}, {4});
+}
+
+TEST(CostTable, InterpolatesSharesAndLengths) {
+  const CostTable costs = made();
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 100), 10);
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 200), 15);
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 50), 10);    // level below the shortest
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 500), 30);   // attention goes on growing
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 1, 200), 11);
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.75f, 1, 100), 9);
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.1f, 1, 100), 8);  // not below what was measured
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 0.5f, 300), 10);
+  EXPECT_DOUBLE_EQ(costs.token_ms(1, 1, 100), 10);   // nothing to refresh
+  EXPECT_DOUBLE_EQ(costs.token_ms(0.5f, 1, 100), 9);
+}
+
+TEST(CostTable, LowersAxesByWhatTheySave) {
+  const CostTable costs = made();
+  const Budget lowest{0.5f, 0.5f, 0.5f};
+  EXPECT_EQ(costs.budget_for(10, 100, lowest), Budget{});
+  const Budget some = costs.budget_for(8, 100, lowest);
+  EXPECT_NEAR(costs.token_ms(some.kappa, some.rho, 100), 8, 1e-3);
+  EXPECT_NEAR((1 - some.rho) / (1 - some.kappa), 2.0, 1e-3);  // channels save twice as much
+  const Budget far = costs.budget_for(14, 300, lowest);
+  EXPECT_LT(far.kappa, far.rho);  // at this length the context saves more
+  EXPECT_EQ(costs.budget_for(0.1, 100, lowest), (Budget{0.5f, 0.5f, 1.0f}));
+  const CostTable useless(16, {0.5f}, {{100, 10, 16, {-1}}}, {0});
+  EXPECT_EQ(useless.budget_for(5, 100, lowest), Budget{});
+}
+
+TEST(CostTable, SurvivesJson) {
+  const CostTable costs = made();
+  const CostTable again = CostTable::from_json(costs.to_json(), "x.json");
+  EXPECT_EQ(again.to_json(), costs.to_json());
+  Json broken = costs.to_json();
+  broken["shares"] = {0.5, 1.5};
+  EXPECT_THAT([&] { CostTable::from_json(broken, "x.json"); }, throws({"x.json", "shares"}));
+  broken = costs.to_json();
+  broken["lengths"][1]["keys"] = 100;
+  EXPECT_THAT([&] { CostTable::from_json(broken, "x.json"); }, throws({"x.json", "ascend"}));
+  broken = costs.to_json();
+  broken["lengths"][0]["saved_ms"] = "no";
+  EXPECT_THAT([&] { CostTable::from_json(broken, "x.json"); }, throws({"x.json", "saved_ms"}));
+  broken = costs.to_json();
+  broken["lengths"][0]["dense_ms"] = -1;
+  EXPECT_THAT([&] { CostTable::from_json(broken, "x.json"); }, throws({"x.json", "step"}));
+  EXPECT_THAT([&] { CostTable::from_json(Json::array(), "x.json"); }, throws({"x.json"}));
+}
+
+TEST(CostTable, MeasuresAModel) {
+  const auto model =
+      load_model(test::test_data() / "golden/tiny_tied_f32", {.precision = Precision::f32});
+  CostMeasurement options;
+  options.lengths = {8, 24};
+  options.repetitions = 3;
+  options.horizon = 4;
+  double last = 0;
+  const CostTable costs = measure_costs(*model, options, [&](double done) {
+    EXPECT_GE(done, last);
+    last = done;
+  });
+  EXPECT_DOUBLE_EQ(last, 1.0);
+  ASSERT_EQ(costs.lengths().size(), 2u);
+  EXPECT_EQ(costs.lengths()[1].keys, 24);
+  EXPECT_GT(costs.step_ms(1, 1, 8), 0);
+  EXPECT_EQ(model->cache_use().blocks, 0u);
+  options.lengths = {8, 1 << 20};
+  EXPECT_THAT([&] { measure_costs(*model, options); }, throws({"1048576"}));
+}
+
+}  // namespace
+}  // namespace sol

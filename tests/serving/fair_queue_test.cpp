@@ -1,0 +1,46 @@
+#include "serving/fair_queue.h"
+
+#include <gtest/gtest.h>
+
+namespace sol {
+namespace {
+
+using Queue = FairQueue<int>;
+constexpr auto any = [](int) { return Queue::Verdict::take; };
+
+TEST(FairQueue, PartiesTakeTurns) {
+  Queue queue;
+  for (const int item : {1, 2, 3}) queue.push("many", item);
+  queue.push("one", 10);
+  queue.push("two", 20);
+  EXPECT_EQ(queue.size(), 5u);
+  std::vector<int> order;
+  while (const auto item = queue.pop(any)) order.push_back(*item);
+  EXPECT_EQ(order, (std::vector{1, 10, 20, 2, 3}));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(FairQueue, OneMayWaitWhileOthersPassAndNobodyPassesOneThatStops) {
+  Queue queue;
+  queue.push("a", 1);
+  queue.push("b", 2);
+  queue.push("c", 3);
+  const auto later = [](int item) { return item == 1 ? Queue::Verdict::later : Queue::Verdict::take; };
+  EXPECT_EQ(queue.pop(later), 2);
+  const auto stop = [](int item) { return item == 1 ? Queue::Verdict::stop : Queue::Verdict::take; };
+  EXPECT_EQ(queue.pop(stop), std::nullopt);
+  EXPECT_EQ(queue.pop(any), 1);
+}
+
+TEST(FairQueue, RemovesWhatIsGone) {
+  Queue queue;
+  for (int item = 0; item < 6; ++item) queue.push(item < 3 ? "a" : "b", item);
+  EXPECT_EQ(queue.remove_if([](int item) { return item < 4; }), 4u);
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.pop(any), 4);
+  EXPECT_EQ(queue.pop(any), 5);
+  EXPECT_EQ(queue.pop(any), std::nullopt);
+}
+
+}  // namespace
+}  // namespace sol

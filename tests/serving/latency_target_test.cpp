@@ -1,0 +1,55 @@
+#include "serving/latency_target.h"
+
+#include <gtest/gtest.h>
+
+#include "served.h"
+
+namespace sol {
+namespace {
+
+const Budget lowest{0.1f, 0.1f, 1.0f};
+
+TEST(LatencyTarget, AimsByTheTable) {
+  const CostTable costs = test::made_costs();
+  EXPECT_EQ(LatencyTarget(costs, 10.0, lowest).next(100, 0, 0), Budget{});
+  const Budget budget = LatencyTarget(costs, 8.0, lowest).next(100, 0, 0);
+  EXPECT_NEAR(costs.token_ms(budget.kappa, budget.rho, 100), 8.0, 0.01);
+  EXPECT_EQ(budget.kappa, 1.0f);  // a shorter context saves nothing here
+  EXPECT_LT(budget.rho, 0.7f);
+  EXPECT_EQ(LatencyTarget(costs, 1.0, lowest).next(100, 0, 0).rho, lowest.rho);
+}
+
+// A machine that is slower than the table says, and one that becomes so in the middle.
+double mean_ms(double target_ms, double slower_at_first, double slower_later, int tokens) {
+  const CostTable costs = test::made_costs();
+  LatencyTarget target(costs, target_ms, lowest);
+  double spent = 0;
+  Budget budget;
+  for (int token = 0; token < tokens; ++token) {
+    if (token % costs.horizon() == 0) budget = target.next(100, token, spent);
+    spent += costs.token_ms(budget.kappa, budget.rho, 100) *
+             (token < tokens / 2 ? slower_at_first : slower_later);
+  }
+  return spent / tokens;
+}
+
+TEST(LatencyTarget, CorrectsWhatTheTableGetsWrong) {
+  EXPECT_NEAR(mean_ms(8.0, 1.0, 1.0, 64), 8.0, 0.1);
+  EXPECT_NEAR(mean_ms(8.0, 1.2, 1.2, 64), 8.0, 0.8);
+  EXPECT_NEAR(mean_ms(8.0, 0.9, 0.9, 64), 8.0, 0.8);
+  EXPECT_NEAR(mean_ms(8.0, 1.0, 1.3, 128), 8.0, 0.8);
+  EXPECT_NEAR(mean_ms(7.0, 1.3, 0.9, 128), 7.0, 0.7);
+}
+
+TEST(LatencyTarget, KnowsWhatThePresentLoadAllows) {
+  const CostTable costs = test::made_costs();
+  LatencyTarget target(costs, 8.0, lowest);
+  EXPECT_DOUBLE_EQ(target.dense_ms(100), 10.0);
+  EXPECT_NEAR(target.fastest_ms(100), 10.0 - 5.4 + 0.5, 1e-6);
+  target.next(100, 0, 0);
+  for (int episode = 1; episode < 12; ++episode) target.next(100, 16 * episode, 16.0 * episode * 20);
+  EXPECT_GT(target.dense_ms(100), 25.0);  // 20 ms a token at the lowest shares
+}
+
+}  // namespace
+}  // namespace sol
