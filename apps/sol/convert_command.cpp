@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/staged_directory.h"
 #include "base/threads.h"
+#include "benchmark/random_model.h"
 #include "commands.h"
 #include "common.h"
 #include "engine/convert.h"
@@ -59,6 +60,15 @@ void convert_from_policy(const ConvertFlags& flags) {
         controller.network().parameter_count(), controller.space().size(), flags.source.string());
 }
 
+void convert_from_shape(const ConvertFlags& flags) {
+  if (flags.tokenizer.empty()) fail("--from shape needs a --tokenizer: a model directory's");
+  set_thread_count(flags.threads);
+  const LlamaConfig& config = find_shape(flags.source.string());
+  write_random_model(config, DType::bf16, flags.tokenizer, flags.out);
+  print("{}: random weights in the shape of {}, {:.2f} GB\n", flags.out.string(),
+        flags.source.string(), static_cast<double>(size_of_weights(flags.out)) / 1e9);
+}
+
 void convert_model_weights(const ConvertFlags& flags) {
   static const std::map<std::string, kernels::WeightType> types{
       {"bf16", kernels::WeightType::bf16},
@@ -90,17 +100,19 @@ void reject_options(const ConvertFlags& flags) {
     if (!flags.weights.empty())
       fail("--from {} takes no --weights; convert its result again with them", flags.from);
   }
-  if (flags.from != "llama2c" && !flags.tokenizer.empty())
-    fail("--tokenizer goes with --from llama2c only");
+  const bool brings_tokenizer = flags.from == "llama2c" || flags.from == "shape";
+  if (!brings_tokenizer && !flags.tokenizer.empty())
+    fail("--tokenizer goes with --from llama2c and --from shape only");
   if (flags.from != "sol-pt" && !flags.config.empty())
     fail("--config goes with --from sol-pt only");
-  if (flags.from == "llama2c" && !flags.model.empty()) fail("--from llama2c takes no -m");
+  if (brings_tokenizer && !flags.model.empty()) fail("--from {} takes no -m", flags.from);
 }
 
 void run_convert(const ConvertFlags& flags) {
   reject_options(flags);
   if (flags.from == "llama2c") return convert_from_llama2c(flags);
   if (flags.from == "sol-pt") return convert_from_policy(flags);
+  if (flags.from == "shape") return convert_from_shape(flags);
   convert_model_weights(flags);
 }
 
@@ -120,13 +132,18 @@ void add_convert_command(CLI::App& app) {
       ->add_option(
           "--from", flags->from,
           "sol (a model directory, -m), llama2c (a checkpoint of llama2.c's legacy format), "
-          "sol-pt (a policy_*.pt of the paper's authors, becomes a controller)")
-      ->check(CLI::IsMember({"sol", "llama2c", "sol-pt"}))
+          "sol-pt (a policy_*.pt of the paper's authors, becomes a controller), shape (random "
+          "weights of a shape that `sol bench` knows: llama-3.2-1b, ...)")
+      ->check(CLI::IsMember({"sol", "llama2c", "sol-pt", "shape"}))
       ->capture_default_str();
-  command->add_option("file", flags->source, "What to convert, with --from llama2c or sol-pt")
+  command
+      ->add_option("file", flags->source,
+                   "What to convert, with --from llama2c or sol-pt; the shape's name")
       ->type_name("FILE");
-  command->add_option("--tokenizer", flags->tokenizer, "Of llama2.c: its tokenizer.bin")
-      ->type_name("FILE");
+  command
+      ->add_option("--tokenizer", flags->tokenizer,
+                   "Of llama2.c: its tokenizer.bin; of a shape: a model's directory")
+      ->type_name("PATH");
   command
       ->add_option(
           "--config", flags->config,

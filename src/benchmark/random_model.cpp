@@ -9,8 +9,12 @@
 
 #include "base/bfloat16.h"
 #include "base/fail.h"
+#include "base/file_io.h"
+#include "base/json.h"
 #include "base/random.h"
+#include "base/staged_directory.h"
 #include "base/threads.h"
+#include "sol/tokenizer.h"
 
 namespace sol {
 namespace {
@@ -40,55 +44,58 @@ std::vector<float> normal_numbers() {
   return x;
 }
 
-// Hands out memory for tensors and keeps it.
-class Weights {
+// A tensor of a model: a matrix, or where `in` is 0 a vector of ones.
+struct Weight {
+  std::string name;
+  int64_t out, in;
+  bool rearranged = false;  // whatever its format, the engine makes a copy of its own
+
+  int64_t count() const { return in == 0 ? out : out * in; }
+};
+
+std::vector<Weight> weights_of(const LlamaConfig& config) {
+  const int64_t d = config.hidden_size, mlp = config.intermediate_size;
+  const int64_t q = static_cast<int64_t>(config.num_heads) * config.head_dim;
+  const int64_t kv = static_cast<int64_t>(config.num_kv_heads) * config.head_dim;
+  std::vector<Weight> weights{{"model.embed_tokens.weight", config.vocab_size, d}};
+  if (!config.tie_word_embeddings) weights.push_back({"lm_head.weight", config.vocab_size, d});
+  weights.push_back({"model.norm.weight", d, 0});
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    weights.push_back({prefix + "input_layernorm.weight", d, 0});
+    weights.push_back({prefix + "post_attention_layernorm.weight", d, 0});
+    weights.push_back({prefix + "self_attn.q_proj.weight", q, d});
+    weights.push_back({prefix + "self_attn.k_proj.weight", kv, d});
+    weights.push_back({prefix + "self_attn.v_proj.weight", kv, d});
+    weights.push_back({prefix + "self_attn.o_proj.weight", d, q});
+    weights.push_back({prefix + "mlp.gate_proj.weight", mlp, d, true});
+    weights.push_back({prefix + "mlp.up_proj.weight", mlp, d, true});
+    weights.push_back({prefix + "mlp.down_proj.weight", d, mlp});
+  }
+  return weights;
+}
+
+// Fills tensors, each from another place of the same numbers.
+class Filler {
  public:
-  Weights(DType stored, std::vector<float> numbers)
-      : stored_(stored), numbers_(std::move(numbers)) {}
+  explicit Filler(DType stored) : stored_(stored), numbers_(normal_numbers()) {}
 
-  std::vector<TensorView> tensors;
-
-  void vector(const std::string& name, int64_t n) {
-    std::byte* memory = allocate(n);
-    write(memory, n, 0, [](float) { return 1.0f; });
-    add(name, {n}, memory);
-  }
-  void matrix(const std::string& name, int64_t out, int64_t in) {
-    std::byte* memory = allocate(out * in);
-    fill(memory, out, in);
-    add(name, {out, in}, memory);
-  }
-  // Matrices of one shape given by this function have the same memory: for those that the engine
-  // copies.
-  void shared_matrix(const std::string& name, int64_t out, int64_t in) {
-    std::byte*& memory = shared_[{out, in}];
-    if (!memory) fill(memory = allocate(out * in), out, in);
-    add(name, {out, in}, memory);
-  }
-
- private:
-  std::byte* allocate(int64_t count) {
-    auto memory =
-        std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(count) * size_of(stored_));
-    memory_.push_back(memory);
-    return memory.get();
-  }
-
-  void add(const std::string& name, std::vector<int64_t> shape, const std::byte* memory) {
-    size_t bytes = size_of(stored_);
-    for (const int64_t n : shape) bytes *= static_cast<size_t>(n);
-    tensors.push_back({name, stored_, std::move(shape), {memory, bytes}});
-  }
-
-  void fill(std::byte* memory, int64_t out, int64_t in) {
-    const float scale = 1.0f / std::sqrt(static_cast<float>(in));
-    const size_t offset = tensors.size() * 7919;
-    parallel_for(out, [&](int64_t row) {
-      write(memory + row * in * static_cast<int64_t>(size_of(stored_)), in,
-            offset + static_cast<size_t>(row * in), [&](float x) { return x * scale; });
+  void fill(const Weight& weight, size_t place, std::byte* memory) const {
+    if (weight.in == 0) {
+      write(memory, weight.out, 0, [](float) { return 1.0f; });
+      return;
+    }
+    const float scale = 1.0f / std::sqrt(static_cast<float>(weight.in));
+    const size_t offset = place * 7919;
+    parallel_for(weight.out, [&](int64_t row) {
+      write(memory + row * weight.in * static_cast<int64_t>(size_of(stored_)), weight.in,
+            offset + static_cast<size_t>(row * weight.in), [&](float x) { return x * scale; });
     });
   }
 
+  DType stored() const { return stored_; }
+
+ private:
   template <typename Value>
   void write(std::byte* memory, int64_t count, size_t offset, const Value& value) const {
     size_t at = offset % numbers_.size();
@@ -106,9 +113,48 @@ class Weights {
 
   DType stored_;
   std::vector<float> numbers_;
-  std::vector<std::shared_ptr<std::byte[]>> memory_;
-  std::map<std::pair<int64_t, int64_t>, std::byte*> shared_;
 };
+
+std::vector<int64_t> shape_of(const Weight& weight) {
+  return weight.in == 0 ? std::vector{weight.out} : std::vector{weight.out, weight.in};
+}
+
+// Memory of tensors. Those that the engine copies anyway share theirs with others of their shape.
+struct TensorMemory {
+  std::vector<std::shared_ptr<std::byte[]>> all;
+  std::map<std::pair<int64_t, int64_t>, std::byte*> shared;
+
+  std::byte* allocate(uint64_t bytes) {
+    all.push_back(std::make_shared_for_overwrite<std::byte[]>(bytes));
+    return all.back().get();
+  }
+};
+
+Json config_json(const LlamaConfig& config, DType stored) {
+  Json json{{"architectures", {"LlamaForCausalLM"}},
+            {"model_type", "llama"},
+            {"hidden_act", "silu"},
+            {"hidden_size", config.hidden_size},
+            {"intermediate_size", config.intermediate_size},
+            {"num_hidden_layers", config.num_layers},
+            {"num_attention_heads", config.num_heads},
+            {"num_key_value_heads", config.num_kv_heads},
+            {"head_dim", config.head_dim},
+            {"vocab_size", config.vocab_size},
+            {"max_position_embeddings", config.max_position_embeddings},
+            {"rms_norm_eps", config.rms_norm_eps},
+            {"rope_theta", config.rope_theta},
+            {"tie_word_embeddings", config.tie_word_embeddings},
+            {"torch_dtype", stored == DType::f32 ? "float32" : "bfloat16"}};
+  if (const auto& scaling = config.rope_scaling)
+    json["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", scaling->factor},
+        {"low_freq_factor", scaling->low_freq_factor},
+        {"high_freq_factor", scaling->high_freq_factor},
+        {"original_max_position_embeddings", scaling->original_max_position_embeddings}};
+  return json;
+}
 
 }  // namespace
 
@@ -141,32 +187,49 @@ std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType sto
   if (stored != DType::bf16 && stored != DType::f32) {
     fail("random weights can be BF16 or F32, not {}", to_string(stored));
   }
-  const int64_t d = config.hidden_size, mlp = config.intermediate_size;
-  const int64_t q = static_cast<int64_t>(config.num_heads) * config.head_dim;
-  const int64_t kv = static_cast<int64_t>(config.num_kv_heads) * config.head_dim;
-  const auto weights = std::make_shared<Weights>(stored, normal_numbers());
   const bool in_place = options.weights == WeightFormat::automatic;
-  const auto matrix = [&](const std::string& name, int64_t out, int64_t in) {
-    in_place ? weights->matrix(name, out, in) : weights->shared_matrix(name, out, in);
-  };
-  matrix("model.embed_tokens.weight", config.vocab_size, d);
-  if (!config.tie_word_embeddings) matrix("lm_head.weight", config.vocab_size, d);
-  weights->vector("model.norm.weight", d);
-  for (int layer = 0; layer < config.num_layers; ++layer) {
-    const std::string prefix = fmt::format("model.layers.{}.", layer);
-    weights->vector(prefix + "input_layernorm.weight", d);
-    weights->vector(prefix + "post_attention_layernorm.weight", d);
-    matrix(prefix + "self_attn.q_proj.weight", q, d);
-    matrix(prefix + "self_attn.k_proj.weight", kv, d);
-    matrix(prefix + "self_attn.v_proj.weight", kv, d);
-    matrix(prefix + "self_attn.o_proj.weight", d, q);
-    weights->shared_matrix(prefix + "mlp.gate_proj.weight", mlp, d);
-    weights->shared_matrix(prefix + "mlp.up_proj.weight", mlp, d);
-    matrix(prefix + "mlp.down_proj.weight", d, mlp);
+  const Filler filler(stored);
+  const auto memory = std::make_shared<TensorMemory>();
+  std::vector<TensorView> tensors;
+  for (const Weight& weight : weights_of(config)) {
+    const uint64_t bytes = static_cast<uint64_t>(weight.count()) * size_of(stored);
+    std::byte* place = nullptr;
+    if (weight.in > 0 && (weight.rearranged || !in_place)) {
+      std::byte*& shared = memory->shared[{weight.out, weight.in}];
+      if (!shared) filler.fill(weight, tensors.size(), shared = memory->allocate(bytes));
+      place = shared;
+    } else {
+      filler.fill(weight, tensors.size(), place = memory->allocate(bytes));
+    }
+    tensors.push_back({weight.name, stored, shape_of(weight), {place, bytes}});
   }
-  std::vector<TensorView> tensors = std::move(weights->tensors);
-  return std::make_unique<CpuModel>(config, TensorStore::in_memory(std::move(tensors), weights),
+  return std::make_unique<CpuModel>(config, TensorStore::in_memory(std::move(tensors), memory),
                                     options);
+}
+
+void write_random_model(const LlamaConfig& config, DType stored,
+                        const std::filesystem::path& tokenizer, const std::filesystem::path& out) {
+  const std::shared_ptr<const Tokenizer> known = Tokenizer::load(tokenizer);
+  if (known->vocab_size() > config.vocab_size)
+    fail("{}: has {} tokens, but the shape's vocabulary is {}", tokenizer.string(),
+         known->vocab_size(), config.vocab_size);
+  StagedDirectory directory(out);
+  const Filler filler(stored);
+  std::vector<TensorToMake> tensors;
+  for (const Weight& weight : weights_of(config)) {
+    const size_t place = tensors.size();
+    tensors.push_back({weight.name, stored, shape_of(weight),
+                       [&filler, weight, place](std::span<std::byte> bytes) {
+                         filler.fill(weight, place, bytes.data());
+                       }});
+  }
+  make_safetensors(directory.path() / "model.safetensors", tensors);
+  write_file_atomically(directory.path() / "config.json",
+                        to_text(config_json(config, stored), 2) + "\n");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
+    if (path_exists(tokenizer / name))
+      std::filesystem::copy_file(tokenizer / name, directory.path() / name);
+  directory.place();
 }
 
 }  // namespace sol

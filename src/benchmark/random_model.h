@@ -1,6 +1,7 @@
 // Models with random weights, made in memory: speed depends on the shape only.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -24,5 +25,11 @@ const LlamaConfig& find_shape(std::string_view name);
 // share theirs, so that a model of 8 B parameters needs its own size in memory, not twice.
 std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
                                             const ModelOptions& options);
+
+// The same as a Hugging Face directory at `out`, which must not exist or be empty, with the
+// tokenizer of the directory `tokenizer`; written tensor by tensor. Throws Error when the tokenizer
+// has more tokens than the shape, or something cannot be written; nothing is left behind then.
+void write_random_model(const LlamaConfig& config, DType stored,
+                        const std::filesystem::path& tokenizer, const std::filesystem::path& out);
 
 }  // namespace sol

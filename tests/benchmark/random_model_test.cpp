@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sol/tokenizer.h"
 #include "throws.h"
 
 namespace sol::test {
@@ -47,6 +48,33 @@ TEST(RandomModel, RunsAndHasAllItsParameters) {
 
 TEST(RandomModel, OnlyFloatingPointTypesAreStored) {
   EXPECT_THAT([] { make_random_model(find_shape("small-27m"), DType::f16, {}); }, throws({"F16"}));
+}
+
+// On disk it is the model that is made in memory, with a tokenizer.
+TEST(RandomModel, CanBeWritten) {
+  const TemporaryDirectory dir;
+  LlamaConfig config = find_shape("small-27m");
+  config.num_layers = 2;
+  config.rope_scaling = Llama3RopeScaling{.factor = 8.0};
+  const auto tokenizer = source_dir() / "models/default";
+  const auto out = dir.path() / "model";
+  write_random_model(config, DType::bf16, tokenizer, out);
+  const auto written = load_model(out, {.precision = Precision::f32});
+  const auto made = make_random_model(config, DType::bf16, {.precision = Precision::f32});
+  EXPECT_EQ(written->parameter_count(), made->parameter_count());
+  ASSERT_TRUE(written->config().rope_scaling);
+  EXPECT_EQ(written->config().rope_scaling->factor, 8.0);
+  EXPECT_EQ(Tokenizer::load(out)->vocab_size(), Tokenizer::load(tokenizer)->vocab_size());
+  std::vector<float> a(512), b(512);
+  written->embedding(1234, a);
+  made->embedding(1234, b);
+  EXPECT_EQ(a, b);
+
+  EXPECT_THAT([&] { write_random_model(config, DType::bf16, tokenizer, out); }, throws({"model"}));
+  config.vocab_size = 100;
+  EXPECT_THAT([&] { write_random_model(config, DType::bf16, tokenizer, dir.path() / "other"); },
+              throws({"100"}));
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "other"));
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ TEST(CostTable, InterpolatesSharesAndLengths) {
   const CostTable costs = made();
   EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 100), 10);
   EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 200), 15);
-  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 50), 10);    // level below the shortest
-  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 500), 30);   // attention goes on growing
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 50), 10);   // level below the shortest
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 500), 30);  // attention goes on growing
   EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 1, 200), 11);
   EXPECT_DOUBLE_EQ(costs.step_ms(0.75f, 1, 100), 9);
   EXPECT_DOUBLE_EQ(costs.step_ms(0.1f, 1, 100), 8);  // not below what was measured
   EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 0.5f, 300), 10);
-  EXPECT_DOUBLE_EQ(costs.token_ms(1, 1, 100), 10);   // nothing to refresh
+  EXPECT_DOUBLE_EQ(costs.token_ms(1, 1, 100), 10);  // nothing to refresh
   EXPECT_DOUBLE_EQ(costs.token_ms(0.5f, 1, 100), 9);
 }
 

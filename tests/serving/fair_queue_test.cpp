@@ -25,9 +25,13 @@ TEST(FairQueue, OneMayWaitWhileOthersPassAndNobodyPassesOneThatStops) {
   queue.push("a", 1);
   queue.push("b", 2);
   queue.push("c", 3);
-  const auto later = [](int item) { return item == 1 ? Queue::Verdict::later : Queue::Verdict::take; };
+  const auto later = [](int item) {
+    return item == 1 ? Queue::Verdict::later : Queue::Verdict::take;
+  };
   EXPECT_EQ(queue.pop(later), 2);
-  const auto stop = [](int item) { return item == 1 ? Queue::Verdict::stop : Queue::Verdict::take; };
+  const auto stop = [](int item) {
+    return item == 1 ? Queue::Verdict::stop : Queue::Verdict::take;
+  };
   EXPECT_EQ(queue.pop(stop), std::nullopt);
   EXPECT_EQ(queue.pop(any), 1);
 }

@@ -46,20 +46,22 @@ TEST(HttpServer, GreedyTextIsThatOfGeneration) {
   const GenerationResult expected =
       generate(*served.model, *served.learned, served.tokenizer->encode(prompt), options);
 
-  const auto answer = server().post(
-      "/v1/completions", {{"prompt", prompt},
-                          {"max_tokens", 40},
-                          {"temperature", 0},
-                          {"ignore_eos", true},
-                          {"sol", {{"budget", 0.6}, {"actions", true}}}});
+  const auto answer =
+      server().post("/v1/completions", {{"prompt", prompt},
+                                        {"max_tokens", 40},
+                                        {"temperature", 0},
+                                        {"ignore_eos", true},
+                                        {"sol", {{"budget", 0.6}, {"actions", true}}}});
   ASSERT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(text_of(answer), served.tokenizer->decode(expected.tokens, true));
   const Json& sol = answer.json["choices"][0]["sol"];
   EXPECT_EQ(sol["policy"], "learned");
   EXPECT_EQ(sol["steps"], 40);
   EXPECT_EQ(sol["effective_steps"], expected.effective_steps);
-  EXPECT_NEAR(sol["realised"]["keep"].get<double>(), static_cast<double>(expected.realised.kappa), 1e-5);
-  EXPECT_NEAR(sol["realised"]["prune"].get<double>(), static_cast<double>(expected.realised.rho), 1e-5);
+  EXPECT_NEAR(sol["realised"]["keep"].get<double>(), static_cast<double>(expected.realised.kappa),
+              1e-5);
+  EXPECT_NEAR(sol["realised"]["prune"].get<double>(), static_cast<double>(expected.realised.rho),
+              1e-5);
   EXPECT_EQ(sol["actions"].size(), 40u);
   std::string spoken;
   for (const Json& action : sol["actions"]) spoken += action["text"].get<std::string>();
@@ -69,7 +71,8 @@ TEST(HttpServer, GreedyTextIsThatOfGeneration) {
 }
 
 TEST(HttpServer, StreamsTheSameText) {
-  Json request = completion({{"max_tokens", 30}, {"seed", 5}, {"logprobs", 1}, {"sol", {{"keep", 0.5}}}});
+  Json request =
+      completion({{"max_tokens", 30}, {"seed", 5}, {"logprobs", 1}, {"sol", {{"keep", 0.5}}}});
   const auto whole = server().post("/v1/completions", request);
   request["stream"] = true;
   request["stream_options"] = {{"include_usage", true}};
@@ -102,10 +105,10 @@ TEST(HttpServer, StreamsTheSameText) {
 TEST(HttpServer, LoadChangesNoBitWithDeterministicProducts) {
   std::vector<Json> requests;
   for (int i = 0; i < 6; ++i)
-    requests.push_back(completion({{"max_tokens", 24 + 4 * i},
-                                   {"seed", i},
-                                   {"sol", i % 2 ? Json{{"budget", 0.5 + 0.05 * i}}
-                                                 : Json{{"fixed", "k030-s060-q6"}}}}));
+    requests.push_back(completion(
+        {{"max_tokens", 24 + 4 * i},
+         {"seed", i},
+         {"sol", i % 2 ? Json{{"budget", 0.5 + 0.05 * i}} : Json{{"fixed", "k030-s060-q6"}}}}));
   requests[3]["prompt"] = std::string(300, 'a') + " long ago";
   std::vector<std::string> alone;
   for (const Json& request : requests) {
@@ -114,17 +117,18 @@ TEST(HttpServer, LoadChangesNoBitWithDeterministicProducts) {
   }
   std::vector<std::future<std::string>> together;
   for (const Json& request : requests)
-    together.push_back(std::async(std::launch::async, [&] {
-      return text_of(server().post("/v1/completions", request));
-    }));
+    together.push_back(std::async(
+        std::launch::async, [&] { return text_of(server().post("/v1/completions", request)); }));
   for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(together[i].get(), alone[i]) << i;
 }
 
 TEST(HttpServer, PromptsThatBeginAlikeAreComputedOnce) {
   std::string text = "Once upon a time there was a very long beginning that many shared. ";
   text += text + text;
-  const auto first = server().post("/v1/completions", {{"prompt", text + "One"}, {"max_tokens", 4}});
-  const auto second = server().post("/v1/completions", {{"prompt", text + "Two"}, {"max_tokens", 4}});
+  const auto first =
+      server().post("/v1/completions", {{"prompt", text + "One"}, {"max_tokens", 4}});
+  const auto second =
+      server().post("/v1/completions", {{"prompt", text + "Two"}, {"max_tokens", 4}});
   EXPECT_EQ(first.json["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
   EXPECT_GT(second.json["usage"]["prompt_tokens_details"]["cached_tokens"], 30);
 }
@@ -145,14 +149,15 @@ TEST(HttpServer, ChoicesAreDrawnApartAndNumberedThroughThePrompts) {
 }
 
 TEST(HttpServer, StopsBeforeAStopText) {
-  const auto whole = server().post("/v1/completions",
-                                   completion({{"max_tokens", 60}, {"temperature", 0}, {"ignore_eos", true}}));
+  const auto whole =
+      server().post("/v1/completions",
+                    completion({{"max_tokens", 60}, {"temperature", 0}, {"ignore_eos", true}}));
   const std::string text = text_of(whole);
   const std::string stop = text.substr(text.size() / 2, 4);
-  const auto stopped = server().post("/v1/completions", completion({{"max_tokens", 60},
-                                                                    {"temperature", 0},
-                                                                    {"ignore_eos", true},
-                                                                    {"stop", {stop, "@@@"}}}));
+  const auto stopped = server().post(
+      "/v1/completions",
+      completion(
+          {{"max_tokens", 60}, {"temperature", 0}, {"ignore_eos", true}, {"stop", {stop, "@@@"}}}));
   EXPECT_EQ(text_of(stopped), text.substr(0, text.find(stop)));
   EXPECT_EQ(stopped.json["choices"][0]["finish_reason"], "stop");
 }
@@ -163,7 +168,11 @@ TEST(HttpServer, ScoresPromptsAsTheHarnessAsks) {
   const std::vector<int32_t> ids =
       served.tokenizer->encode("The village lies on the river, and its church was built in 1820.");
   Json request{{"prompt", Json::array({ids, std::vector<int32_t>(ids.begin(), ids.begin() + 9)})},
-               {"max_tokens", 1}, {"logprobs", 1}, {"echo", true}, {"temperature", 0}, {"seed", 1234}};
+               {"max_tokens", 1},
+               {"logprobs", 1},
+               {"echo", true},
+               {"temperature", 0},
+               {"seed", 1234}};
   const auto answer = server().post("/v1/completions", request);
   ASSERT_EQ(answer.status, 200) << answer.body;
   const Json& logprobs = answer.json["choices"][0]["logprobs"];
@@ -214,8 +223,9 @@ TEST(HttpServer, ScoresPromptsAsTheHarnessAsks) {
     EXPECT_EQ(steps[i].is_null(), i < 4) << i;
     if (i < 4) continue;
     EXPECT_NEAR(steps[i].get<double>(), static_cast<double>(expected[i - 1]), 1e-3) << i;
-    difference += std::abs(
-        sparse.json["choices"][0]["logprobs"]["token_logprobs"][i].get<double>() - steps[i].get<double>());
+    difference +=
+        std::abs(sparse.json["choices"][0]["logprobs"]["token_logprobs"][i].get<double>() -
+                 steps[i].get<double>());
   }
   EXPECT_GT(difference, 0.5);
   EXPECT_EQ(dense.json["usage"]["completion_tokens"], 0);
@@ -231,8 +241,9 @@ TEST(HttpServer, APromptOfOneTokenIsScoredToo) {
 }
 
 TEST(HttpServer, BytesOfSplitCharactersAreTold) {
-  const auto answer = server().post("/v1/completions", {{"prompt", "\U0001F600"}, {"max_tokens", 0},
-                                                        {"logprobs", 0}, {"echo", true}});
+  const auto answer =
+      server().post("/v1/completions",
+                    {{"prompt", "\U0001F600"}, {"max_tokens", 0}, {"logprobs", 0}, {"echo", true}});
   ASSERT_EQ(answer.status, 200) << answer.body;
   EXPECT_THAT(text_of(answer), HasSubstr("\U0001F600"));
   std::string names;
@@ -243,7 +254,10 @@ TEST(HttpServer, BytesOfSplitCharactersAreTold) {
 
 TEST(HttpServer, Chats) {
   Json request{{"messages", {{{"role", "user"}, {"content", "Hello"}}}},
-               {"max_tokens", 8}, {"seed", 1}, {"logprobs", true}, {"top_logprobs", 2},
+               {"max_tokens", 8},
+               {"seed", 1},
+               {"logprobs", true},
+               {"top_logprobs", 2},
                {"ignore_eos", true}};
   const auto answer = server().post("/v1/chat/completions", request);
   ASSERT_EQ(answer.status, 200) << answer.body;
@@ -258,8 +272,8 @@ TEST(HttpServer, Chats) {
   const auto ids = served.tokenizer->encode(
       served.tokenizer->token_bytes(served.tokenizer->bos_token_id()) + "user: Hello\nassistant: ",
       {.add_special_tokens = false});
-  const auto plain = server().post("/v1/completions", {{"prompt", ids}, {"max_tokens", 8}, {"seed", 1},
-                                                       {"ignore_eos", true}});
+  const auto plain = server().post(
+      "/v1/completions", {{"prompt", ids}, {"max_tokens", 8}, {"seed", 1}, {"ignore_eos", true}});
   EXPECT_EQ(choice["message"]["content"], text_of(plain));
 
   request["stream"] = true;
@@ -318,7 +332,9 @@ struct BadRequest {
   const char* param;
   const char* code;
 };
-void PrintTo(const BadRequest& request, std::ostream* stream) { *stream << request.name; }
+void PrintTo(const BadRequest& request, std::ostream* stream) {
+  *stream << request.name;
+}
 
 class BadRequests : public testing::TestWithParam<BadRequest> {};
 
@@ -328,7 +344,8 @@ TEST_P(BadRequests, NameTheField) {
   EXPECT_EQ(answer.status, bad.status) << answer.body;
   ASSERT_TRUE(answer.json.contains("error")) << answer.body;
   const Json& error = answer.json["error"];
-  EXPECT_EQ(error["param"].is_null() ? "" : error["param"].get<std::string>(), bad.param) << answer.body;
+  EXPECT_EQ(error["param"].is_null() ? "" : error["param"].get<std::string>(), bad.param)
+      << answer.body;
   EXPECT_EQ(error["code"], bad.code) << answer.body;
   EXPECT_FALSE(error["message"].get<std::string>().empty());
   EXPECT_EQ(error["type"], "invalid_request_error");
@@ -347,55 +364,184 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"no_prompt", complete, Json::object(), 400, "prompt", "missing"},
         BadRequest{"prompt_number", complete, {{"prompt", 3}}, 400, "prompt", "invalid_type"},
         BadRequest{"prompt_mixed", complete, {{"prompt", {1, "a"}}}, 400, "prompt", "invalid_type"},
-        BadRequest{"prompt_empty", complete, {{"prompt", Json::array()}}, 400, "prompt", "invalid_type"},
-        BadRequest{"token_unknown", complete, {{"prompt", {1000000}}}, 400, "prompt", "out_of_range"},
+        BadRequest{
+            "prompt_empty", complete, {{"prompt", Json::array()}}, 400, "prompt", "invalid_type"},
+        BadRequest{
+            "token_unknown", complete, {{"prompt", {1000000}}}, 400, "prompt", "out_of_range"},
         BadRequest{"token_negative", complete, {{"prompt", {-1}}}, 400, "prompt", "invalid_type"},
-        BadRequest{"model", complete, {{"prompt", "x"}, {"model", "gpt-4"}}, 404, "model", "model_not_found"},
-        BadRequest{"unknown", complete, {{"prompt", "x"}, {"temprature", 1}}, 400, "temprature", "unknown_field"},
-        BadRequest{"temperature", complete, {{"prompt", "x"}, {"temperature", 3}}, 400, "temperature", "out_of_range"},
-        BadRequest{"temperature_text", complete, {{"prompt", "x"}, {"temperature", "1"}}, 400, "temperature", "invalid_type"},
-        BadRequest{"top_p", complete, {{"prompt", "x"}, {"top_p", 0}}, 400, "top_p", "out_of_range"},
+        BadRequest{"model",
+                   complete,
+                   {{"prompt", "x"}, {"model", "gpt-4"}},
+                   404,
+                   "model",
+                   "model_not_found"},
+        BadRequest{"unknown",
+                   complete,
+                   {{"prompt", "x"}, {"temprature", 1}},
+                   400,
+                   "temprature",
+                   "unknown_field"},
+        BadRequest{"temperature",
+                   complete,
+                   {{"prompt", "x"}, {"temperature", 3}},
+                   400,
+                   "temperature",
+                   "out_of_range"},
+        BadRequest{"temperature_text",
+                   complete,
+                   {{"prompt", "x"}, {"temperature", "1"}},
+                   400,
+                   "temperature",
+                   "invalid_type"},
+        BadRequest{
+            "top_p", complete, {{"prompt", "x"}, {"top_p", 0}}, 400, "top_p", "out_of_range"},
         BadRequest{"n", complete, {{"prompt", "x"}, {"n", 0}}, 400, "n", "out_of_range"},
-        BadRequest{"n_large", complete, {{"prompt", "x"}, {"n", 100000000000}}, 400, "n", "out_of_range"},
+        BadRequest{
+            "n_large", complete, {{"prompt", "x"}, {"n", 100000000000}}, 400, "n", "out_of_range"},
         BadRequest{"seed", complete, {{"prompt", "x"}, {"seed", 1.5}}, 400, "seed", "invalid_type"},
-        BadRequest{"seed_large", complete, {{"prompt", "x"}, {"seed", 18446744073709551615u}}, 400, "seed", "out_of_range"},
-        BadRequest{"too_long", complete, {{"prompt", "x"}, {"max_tokens", 600}}, 400, "prompt", "context_length_exceeded"},
-        BadRequest{"max_tokens", complete, {{"prompt", "x"}, {"max_tokens", -1}}, 400, "max_tokens", "out_of_range"},
-        BadRequest{"nothing", complete, {{"prompt", "x"}, {"max_tokens", 0}}, 400, "max_tokens", "out_of_range"},
-        BadRequest{"stop_empty", complete, {{"prompt", "x"}, {"stop", ""}}, 400, "stop", "invalid_value"},
-        BadRequest{"stop_number", complete, {{"prompt", "x"}, {"stop", {1}}}, 400, "stop", "invalid_type"},
-        BadRequest{"logprobs", complete, {{"prompt", "x"}, {"logprobs", 21}}, 400, "logprobs", "out_of_range"},
-        BadRequest{"echo_stream", complete, {{"prompt", "x"}, {"echo", true}, {"stream", true}}, 400, "echo", "conflicting_fields"},
-        BadRequest{"stream_options", complete, {{"prompt", "x"}, {"stream_options", {{"include_usage", true}}}}, 400, "stream_options", "invalid_value"},
-        BadRequest{"stream_option", complete, {{"prompt", "x"}, {"stream", true}, {"stream_options", {{"a", 1}}}}, 400, "stream_options.a", "unknown_field"},
-        BadRequest{"penalty", complete, {{"prompt", "x"}, {"presence_penalty", 0.5}}, 400, "presence_penalty", "unsupported"},
-        BadRequest{"logit_bias", complete, {{"prompt", "x"}, {"logit_bias", {{"5", 1}}}}, 400, "logit_bias", "unsupported"},
-        BadRequest{"best_of", complete, {{"prompt", "x"}, {"best_of", 2}}, 400, "best_of", "unsupported"},
-        BadRequest{"too_many", complete, {{"prompt", "x"}, {"n", 128}}, 400, "", "too_many_prompts"},
-        BadRequest{"effort", complete, {{"prompt", "x"}, {"reasoning_effort", "huge"}}, 400, "reasoning_effort", "invalid_value"},
-        BadRequest{"effort_and_sol", complete, {{"prompt", "x"}, {"reasoning_effort", "low"}, {"sol", {{"budget", 0.5}}}}, 400, "reasoning_effort", "conflicting_fields"},
-        BadRequest{"sol_text", complete, {{"prompt", "x"}, {"sol", "much"}}, 400, "sol", "invalid_type"},
-        BadRequest{"sol_unknown", complete, with_sol({{"budgett", 0.5}}), 400, "sol.budgett", "unknown_field"},
-        BadRequest{"budget_high", complete, with_sol({{"budget", 1.2}}), 400, "sol.budget", "out_of_range"},
-        BadRequest{"budget_low", complete, with_sol({{"budget", 0.01}}), 400, "sol.budget", "out_of_range"},
-        BadRequest{"keep_low", complete, with_sol({{"keep", 0.001}}), 400, "sol.keep", "out_of_range"},
-        BadRequest{"bits_high", complete, with_sol({{"bits", 17}}), 400, "sol.bits", "out_of_range"},
+        BadRequest{"seed_large",
+                   complete,
+                   {{"prompt", "x"}, {"seed", 18446744073709551615u}},
+                   400,
+                   "seed",
+                   "out_of_range"},
+        BadRequest{"too_long",
+                   complete,
+                   {{"prompt", "x"}, {"max_tokens", 600}},
+                   400,
+                   "prompt",
+                   "context_length_exceeded"},
+        BadRequest{"max_tokens",
+                   complete,
+                   {{"prompt", "x"}, {"max_tokens", -1}},
+                   400,
+                   "max_tokens",
+                   "out_of_range"},
+        BadRequest{"nothing",
+                   complete,
+                   {{"prompt", "x"}, {"max_tokens", 0}},
+                   400,
+                   "max_tokens",
+                   "out_of_range"},
+        BadRequest{
+            "stop_empty", complete, {{"prompt", "x"}, {"stop", ""}}, 400, "stop", "invalid_value"},
+        BadRequest{
+            "stop_number", complete, {{"prompt", "x"}, {"stop", {1}}}, 400, "stop", "invalid_type"},
+        BadRequest{"logprobs",
+                   complete,
+                   {{"prompt", "x"}, {"logprobs", 21}},
+                   400,
+                   "logprobs",
+                   "out_of_range"},
+        BadRequest{"echo_stream",
+                   complete,
+                   {{"prompt", "x"}, {"echo", true}, {"stream", true}},
+                   400,
+                   "echo",
+                   "conflicting_fields"},
+        BadRequest{"stream_options",
+                   complete,
+                   {{"prompt", "x"}, {"stream_options", {{"include_usage", true}}}},
+                   400,
+                   "stream_options",
+                   "invalid_value"},
+        BadRequest{"stream_option",
+                   complete,
+                   {{"prompt", "x"}, {"stream", true}, {"stream_options", {{"a", 1}}}},
+                   400,
+                   "stream_options.a",
+                   "unknown_field"},
+        BadRequest{"penalty",
+                   complete,
+                   {{"prompt", "x"}, {"presence_penalty", 0.5}},
+                   400,
+                   "presence_penalty",
+                   "unsupported"},
+        BadRequest{"logit_bias",
+                   complete,
+                   {{"prompt", "x"}, {"logit_bias", {{"5", 1}}}},
+                   400,
+                   "logit_bias",
+                   "unsupported"},
+        BadRequest{
+            "best_of", complete, {{"prompt", "x"}, {"best_of", 2}}, 400, "best_of", "unsupported"},
+        BadRequest{
+            "too_many", complete, {{"prompt", "x"}, {"n", 128}}, 400, "", "too_many_prompts"},
+        BadRequest{"effort",
+                   complete,
+                   {{"prompt", "x"}, {"reasoning_effort", "huge"}},
+                   400,
+                   "reasoning_effort",
+                   "invalid_value"},
+        BadRequest{"effort_and_sol",
+                   complete,
+                   {{"prompt", "x"}, {"reasoning_effort", "low"}, {"sol", {{"budget", 0.5}}}},
+                   400,
+                   "reasoning_effort",
+                   "conflicting_fields"},
+        BadRequest{
+            "sol_text", complete, {{"prompt", "x"}, {"sol", "much"}}, 400, "sol", "invalid_type"},
+        BadRequest{"sol_unknown", complete, with_sol({{"budgett", 0.5}}), 400, "sol.budgett",
+                   "unknown_field"},
+        BadRequest{"budget_high", complete, with_sol({{"budget", 1.2}}), 400, "sol.budget",
+                   "out_of_range"},
+        BadRequest{"budget_low", complete, with_sol({{"budget", 0.01}}), 400, "sol.budget",
+                   "out_of_range"},
+        BadRequest{"keep_low", complete, with_sol({{"keep", 0.001}}), 400, "sol.keep",
+                   "out_of_range"},
+        BadRequest{"bits_high", complete, with_sol({{"bits", 17}}), 400, "sol.bits",
+                   "out_of_range"},
         BadRequest{"bits_low", complete, with_sol({{"bits", 2}}), 400, "sol.bits", "out_of_range"},
-        BadRequest{"two_ways", complete, with_sol({{"budget", 0.5}, {"keep", 0.5}}), 400, "sol", "conflicting_fields"},
-        BadRequest{"fixed", complete, with_sol({{"fixed", "k050"}}), 400, "sol.fixed", "invalid_value"},
-        BadRequest{"fixed_policy", complete, with_sol({{"fixed", "k050-s050-q8"}, {"policy", "fixed"}}), 400, "sol.policy", "conflicting_fields"},
-        BadRequest{"policy", complete, with_sol({{"budget", 0.5}, {"policy", "best"}}), 400, "sol.policy", "invalid_value"},
-        BadRequest{"ms", complete, with_sol({{"ms_per_token", 0}}), 400, "sol.ms_per_token", "out_of_range"},
-        BadRequest{"scoring", complete, with_sol({{"scoring", "decode"}}), 400, "sol.scoring", "conflicting_fields"},
-        BadRequest{"scored_from", complete, with_sol({{"scored_from", 2}}), 400, "sol.scored_from", "conflicting_fields"},
+        BadRequest{"two_ways", complete, with_sol({{"budget", 0.5}, {"keep", 0.5}}), 400, "sol",
+                   "conflicting_fields"},
+        BadRequest{"fixed", complete, with_sol({{"fixed", "k050"}}), 400, "sol.fixed",
+                   "invalid_value"},
+        BadRequest{"fixed_policy", complete,
+                   with_sol({{"fixed", "k050-s050-q8"}, {"policy", "fixed"}}), 400, "sol.policy",
+                   "conflicting_fields"},
+        BadRequest{"policy", complete, with_sol({{"budget", 0.5}, {"policy", "best"}}), 400,
+                   "sol.policy", "invalid_value"},
+        BadRequest{"ms", complete, with_sol({{"ms_per_token", 0}}), 400, "sol.ms_per_token",
+                   "out_of_range"},
+        BadRequest{"scoring", complete, with_sol({{"scoring", "decode"}}), 400, "sol.scoring",
+                   "conflicting_fields"},
+        BadRequest{"scored_from", complete, with_sol({{"scored_from", 2}}), 400, "sol.scored_from",
+                   "conflicting_fields"},
         BadRequest{"no_messages", chat, Json::object(), 400, "messages", "missing"},
-        BadRequest{"messages_empty", chat, {{"messages", Json::array()}}, 400, "messages", "invalid_type"},
-        BadRequest{"role", chat, {{"messages", {{{"content", "x"}}}}}, 400, "messages[0].role", "missing"},
-        BadRequest{"content", chat, {{"messages", {{{"role", "user"}, {"content", 3}}}}}, 400, "messages[0].content", "invalid_type"},
-        BadRequest{"image", chat, {{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}}, 400, "messages[0].content", "unsupported"},
-        BadRequest{"prompt_in_chat", chat, {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"prompt", "x"}}, 400, "prompt", "unknown_field"},
-        BadRequest{"tools", chat, {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"tools", Json::array()}}, 400, "tools", "unknown_field"},
-        BadRequest{"top_logprobs", chat, {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"top_logprobs", 2}}, 400, "top_logprobs", "invalid_value"},
+        BadRequest{
+            "messages_empty", chat, {{"messages", Json::array()}}, 400, "messages", "invalid_type"},
+        BadRequest{
+            "role", chat, {{"messages", {{{"content", "x"}}}}}, 400, "messages[0].role", "missing"},
+        BadRequest{"content",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", 3}}}}},
+                   400,
+                   "messages[0].content",
+                   "invalid_type"},
+        BadRequest{"image",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
+                   400,
+                   "messages[0].content",
+                   "unsupported"},
+        BadRequest{"prompt_in_chat",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"prompt", "x"}},
+                   400,
+                   "prompt",
+                   "unknown_field"},
+        BadRequest{"tools",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"tools", Json::array()}},
+                   400,
+                   "tools",
+                   "unknown_field"},
+        BadRequest{"top_logprobs",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"top_logprobs", 2}},
+                   400,
+                   "top_logprobs",
+                   "invalid_value"},
         BadRequest{"tokens", "/detokenize", {{"tokens", {-1}}}, 400, "tokens", "out_of_range"},
         BadRequest{"tokenize", "/tokenize", Json::object(), 400, "prompt", "missing"}),
     [](const auto& test) { return std::string(test.param.name); });
@@ -441,7 +587,8 @@ TEST(HttpServer, DescribesItself) {
   EXPECT_EQ(server().get("/style.css").status, 200);
   const auto info = server().get("/tokenizer_info");
   EXPECT_EQ(info.json["chat_template"], made_chat_template());
-  const auto tokens = server().post("/tokenize", Json{{"prompt", "Hello there"}, {"add_special_tokens", false}});
+  const auto tokens =
+      server().post("/tokenize", Json{{"prompt", "Hello there"}, {"add_special_tokens", false}});
   const auto text = server().post("/detokenize", Json{{"tokens", tokens.json["tokens"]}});
   EXPECT_EQ(text.json["prompt"], "Hello there");
   server().post(complete, completion({{"max_tokens", 2}}));
@@ -471,7 +618,8 @@ TEST(HttpServer, AsksForItsKey) {
 
 TEST(HttpServer, WithoutAControllerTheFixedPolicySpendsTheBudget) {
   TestServer plain(TestServer::default_options(), {}, false);
-  const auto answer = plain.post(complete, completion({{"max_tokens", 64}, {"ignore_eos", true}, {"sol", {{"budget", 0.6}}}}));
+  const auto answer = plain.post(
+      complete, completion({{"max_tokens", 64}, {"ignore_eos", true}, {"sol", {{"budget", 0.6}}}}));
   ASSERT_EQ(answer.status, 200) << answer.body;
   const Json& sol = answer.json["choices"][0]["sol"];
   EXPECT_EQ(sol["policy"], "fixed");
@@ -544,7 +692,8 @@ TEST(HttpServer, AFullQueueIsSaidWithWhenToComeBack) {
   auto waiting = std::async(std::launch::async, [&] {
     return narrow.post(complete, completion({{"max_tokens", 2}})).status;
   });
-  while (narrow.metrics().gauges().queued == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (narrow.metrics().gauges().queued == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto refused = narrow.post(complete, completion({{"max_tokens", 2}}));
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.json["error"]["code"], "queue_full");
@@ -565,7 +714,8 @@ TEST(HttpServer, AClientThatLeavesFreesItsPlace) {
   // One that waits for the whole answer.
   auto client = fresh.client();
   client.set_read_timeout(0, 50000);
-  client.Post(complete, completion({{"max_tokens", 480}, {"ignore_eos", true}}).dump(), "application/json");
+  client.Post(complete, completion({{"max_tokens", 480}, {"ignore_eos", true}}).dump(),
+              "application/json");
   EXPECT_TRUE(fresh.becomes_idle());
   EXPECT_EQ(fresh.metrics().gauges().reserved_tokens, 0);
 }

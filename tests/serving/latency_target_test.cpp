@@ -47,7 +47,8 @@ TEST(LatencyTarget, KnowsWhatThePresentLoadAllows) {
   EXPECT_DOUBLE_EQ(target.dense_ms(100), 10.0);
   EXPECT_NEAR(target.fastest_ms(100), 10.0 - 5.4 + 0.5, 1e-6);
   target.next(100, 0, 0);
-  for (int episode = 1; episode < 12; ++episode) target.next(100, 16 * episode, 16.0 * episode * 20);
+  for (int episode = 1; episode < 12; ++episode)
+    target.next(100, 16 * episode, 16.0 * episode * 20);
   EXPECT_GT(target.dense_ms(100), 25.0);  // 20 ms a token at the lowest shares
 }
 

@@ -33,8 +33,9 @@ TEST(Metrics, CountsWhatTheyAreTold) {
         "sol_prompt_tokens_total 10\n", "sol_prompt_tokens_cached_total 4\n",
         "sol_generated_tokens_total 2\n", "sol_actions_total{action=\"k050-s070-q8\"} 1\n",
         "sol_time_to_first_token_seconds_count 1\n", "sol_token_seconds_count 1\n",
-        "sol_realised_budget_sum{axis=\"bits\"} 8\n", "sol_realised_budget_count{axis=\"keep\"} 1\n",
-        "sol_queue_sequences 3\n", "sol_running_sequences 2\n", "sol_cache_blocks 7\n"})
+        "sol_realised_budget_sum{axis=\"bits\"} 8\n",
+        "sol_realised_budget_count{axis=\"keep\"} 1\n", "sol_queue_sequences 3\n",
+        "sol_running_sequences 2\n", "sol_cache_blocks 7\n"})
     EXPECT_THAT(text, HasSubstr(line));
 }
 

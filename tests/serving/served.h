@@ -16,8 +16,8 @@ namespace sol::test {
 // A table by which a dense token takes 10 ms at any length, half the channels save 3 ms, half the
 // context nothing.
 inline CostTable made_costs(int horizon = 16) {
-  return CostTable(horizon, {0.1f, 0.5f}, {{64, 10.0, 8.0, {0.0, 0.0}}, {512, 10.0, 8.0, {0.0, 0.0}}},
-                   {5.4, 3.0});
+  return CostTable(horizon, {0.1f, 0.5f},
+                   {{64, 10.0, 8.0, {0.0, 0.0}}, {512, 10.0, 8.0, {0.0, 0.0}}}, {5.4, 3.0});
 }
 
 inline const char* made_chat_template() {

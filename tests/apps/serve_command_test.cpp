@@ -1,0 +1,155 @@
+// sol serve and sol calibrate as processes; what the server answers is tests/serving's.
+#include <httplib.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/file_io.h"
+#include "base/json.h"
+#include "made_controller.h"
+
+namespace sol::test {
+namespace {
+
+// What the program under test writes stands in a file: it runs until it is told to end.
+class ServeProcess {
+ public:
+  explicit ServeProcess(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"serve", "--port", "0"});
+    const std::string out = (directory_.path() / "out").string();
+    process_ = fork();
+    if (process_ == 0) {
+      const int file = open(out.c_str(), O_CREAT | O_WRONLY, 0600);
+      dup2(file, 1);
+      dup2(file, 2);
+      std::vector<char*> argv{const_cast<char*>(SOL_BINARY)};
+      for (const std::string& argument : arguments)
+        argv.push_back(const_cast<char*>(argument.c_str()));
+      argv.push_back(nullptr);
+      execv(SOL_BINARY, argv.data());
+      _exit(126);
+    }
+  }
+  ~ServeProcess() {
+    if (process_ > 0) end(SIGKILL);
+  }
+
+  std::string output() const {
+    const auto path = directory_.path() / "out";
+    return path_exists(path) ? read_file(path) : "";
+  }
+  // Waits for a line of output; the text behind `begin` on it.
+  std::string line(const std::string& begin) const {
+    for (int i = 0; i < 600; ++i) {
+      const std::string text = output();
+      const size_t at = text.find(begin);
+      const size_t stop = text.find('\n', at);
+      if (at != std::string::npos && stop != std::string::npos)
+        return text.substr(at + begin.size(), stop - at - begin.size());
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return "";
+  }
+  httplib::Client client() const {
+    httplib::Client client(line("listening on "));
+    client.set_read_timeout(60);
+    for (int i = 0; i < 600; ++i) {
+      const auto health = client.Get("/health");
+      if (health && health->status == 200) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return client;
+  }
+  int end(int signal) {
+    kill(process_, signal);
+    int status = 0;
+    waitpid(std::exchange(process_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  pid_t process_ = -1;
+};
+
+const std::string controller = (source_dir() / "models/default/controllers/2l-harsh").string();
+
+TEST(ServeCommand, AnswersUntilToldToEndAndLetsRunningRequestsFinish) {
+  ServeProcess serve({"-c", controller, "--log"});
+  auto client = serve.client();
+  const auto answer = client.Post("/v1/completions",
+                                  R"({"prompt": "The sea", "max_tokens": 8, "sol": {"budget": 0.6}})",
+                                  "application/json");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200) << answer->body;
+
+  std::string stream;
+  std::atomic<bool> begun{false};
+  std::thread reader([&] {
+    auto other = serve.client();
+    httplib::Request request;
+    request.method = "POST";
+    request.path = "/v1/completions";
+    request.headers = {{"Content-Type", "application/json"}};
+    request.body = R"({"prompt": "The sea", "max_tokens": 300, "ignore_eos": true, "stream": true})";
+    request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
+      stream.append(data, size);
+      begun = true;
+      return true;
+    };
+    other.send(request);
+  });
+  while (!begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(serve.end(SIGTERM), 0);
+  reader.join();
+  EXPECT_NE(stream.find("data: [DONE]"), std::string::npos);
+  EXPECT_NE(serve.output().find("POST /v1/completions 200"), std::string::npos) << serve.output();
+  EXPECT_NE(serve.output().find("shutting down"), std::string::npos);
+}
+
+TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {
+  const auto fails = [](std::vector<std::string> arguments, const std::vector<std::string>& words) {
+    arguments.insert(arguments.begin(), "serve");
+    const RunResult result = run_sol(arguments);
+    EXPECT_TRUE(result.code == 1 || result.code == 2) << testing::PrintToString(result);
+    for (const std::string& word : words)
+      EXPECT_NE(result.err.find(word), std::string::npos) << word << " in " << result.err;
+  };
+  fails({"--port", "70000"}, {"--port"});
+  fails({"--port", "0", "--reasoning-effort", "low=2"}, {"low=2", "net keep-rate"});
+  fails({"--port", "0", "--reasoning-effort", "some=0.5"}, {"some=0.5"});
+  fails({"--port", "0", "--context", "1000000"}, {"1000000", "positions"});
+  fails({"--port", "0", "-m", "/nowhere"}, {"/nowhere"});
+  fails({"--port", "0", "--host", "203.0.113.7"}, {"203.0.113.7"});
+  fails({"--port", "0", "-c", controller, "--horizon", "8"}, {"--horizon"});
+  fails({"--port", "0", "--costs", "/nowhere.json"}, {"/nowhere.json"});
+}
+
+TEST(CalibrateCommand, MeasuresWhatServeReads) {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "costs.json").string();
+  const RunResult measured =
+      run_sol({"calibrate", "-c", controller, "-o", file, "--context", "32,128", "--repetitions", "2"});
+  ASSERT_EQ(measured.code, 0) << testing::PrintToString(measured);
+  EXPECT_NE(measured.out.find("dense ms"), std::string::npos);
+  {
+    ServeProcess serve({"-c", controller, "--costs", file});
+    const auto models = serve.client().Get("/v1/models");
+    ASSERT_TRUE(models);
+    EXPECT_GT(Json::parse(models->body)["data"][0]["sol"]["latency"]["dense_ms"], 0.0);
+    EXPECT_EQ(serve.end(SIGINT), 0);
+  }
+  // For another horizon, and measured on something else.
+  RunResult other = run_sol({"serve", "--port", "0", "--costs", file, "--horizon", "8"});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("16 steps"), std::string::npos) << other.err;
+  Json table = Json::parse(read_file(file));
+  table["run"]["threads"] = 77;
+  write_file_atomically(file, table.dump());
+  other = run_sol({"serve", "--port", "0", "-c", controller, "--costs", file});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("threads"), std::string::npos) << other.err;
+}
+
+}  // namespace
+}  // namespace sol::test
