@@ -119,9 +119,18 @@ std::string ReportInput::missing() {
   const std::set<std::string> names(missing_.begin(), missing_.end());
   missing_.clear();
   if (names.empty()) return {};
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return fmt::format("<p class=\"note\"><strong>Not run yet:</strong> {}.</p>\n", escape_xml(list));
+  std::string waiting, html;
+  for (const std::string& name : names) {
+    if (const auto reason = results_.failure(name))
+      html += fmt::format("<p class=\"note\"><strong>Failed:</strong> {}: {}</p>\n",
+                          escape_xml(name), escape_xml(*reason));
+    else
+      waiting += (waiting.empty() ? "" : ", ") + name;
+  }
+  if (!waiting.empty())
+    html += fmt::format("<p class=\"note\"><strong>Not run yet:</strong> {}.</p>\n",
+                        escape_xml(waiting));
+  return html;
 }
 
 void write_study_report(const Study& study, const StudyResults& results,

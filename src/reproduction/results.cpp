@@ -158,6 +158,23 @@ void StudyResults::store(const std::string& job, const Json& result, double seco
   ensure_writable_directory(path(job).parent_path());
   const Json document = {{"seconds", seconds}, {"run", to_json(run)}, {"result", result}};
   write_file_atomically(path(job), to_text(document) + "\n");
+  std::filesystem::remove(failure_path(job));
+}
+
+std::filesystem::path StudyResults::failure_path(const std::string& job) const {
+  return dir_ / "jobs" / (job + ".failed.txt");
+}
+
+void StudyResults::store_failure(const std::string& job, const std::string& reason) {
+  ensure_writable_directory(failure_path(job).parent_path());
+  write_file_atomically(failure_path(job), reason + "\n");
+}
+
+std::optional<std::string> StudyResults::failure(const std::string& job) const {
+  if (!path_exists(failure_path(job))) return std::nullopt;
+  std::string reason = read_file(failure_path(job));
+  if (reason.ends_with('\n')) reason.pop_back();
+  return reason;
 }
 
 }  // namespace sol

@@ -1,7 +1,9 @@
 // A study's directory: what every finished job found.
 //   study.json         the study and the model; a directory holds one study
 //   controllers/       F/C: the trained controllers
-//   jobs/              one file per finished job; its name is the job's
+//   jobs/              one file per finished job; its name is the job's; JOB.failed.txt says why
+//   one
+//                      has none
 //   report.html, csv/  made from the jobs at any time
 #pragma once
 
@@ -38,6 +40,9 @@ class StudyResults {
   std::string where(const std::string& job) const;  // its file, for messages
   // Atomically: a job is finished or not. `seconds`: its wall time; `run`: what it was made by.
   void store(const std::string& job, const Json& result, double seconds, const RunInfo& run);
+  // Why a job has no result: kept until it has one.
+  void store_failure(const std::string& job, const std::string& reason);
+  std::optional<std::string> failure(const std::string& job) const;
   // Programs, commits and machines that the finished jobs were made by, in words.
   std::string runs() const;
   // How long a finished job took.
@@ -46,6 +51,7 @@ class StudyResults {
  private:
   explicit StudyResults(std::filesystem::path dir) : dir_(std::move(dir)) {}
   std::filesystem::path path(const std::string& job) const;
+  std::filesystem::path failure_path(const std::string& job) const;
   Json read_job(const std::string& job) const;
   std::filesystem::path dir_;
   Json identity_;

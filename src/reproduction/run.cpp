@@ -65,6 +65,7 @@ StudyOutcome run_study(Laboratory& lab, const RunInfo& run, const std::set<std::
     failed.insert(job.name);
     outcome.failed.push_back(job.name);
     remaining.leave_out(job);
+    lab.results().store_failure(job.name, reason);
     if (callbacks.on_failed) callbacks.on_failed(job.name, reason);
   };
   for (size_t i = 0; i < jobs.size(); ++i) {

@@ -77,9 +77,9 @@ const std::string controller = (source_dir() / "models/default/controllers/2l-ha
 TEST(ServeCommand, AnswersUntilToldToEndAndLetsRunningRequestsFinish) {
   ServeProcess serve({"-c", controller, "--log"});
   auto client = serve.client();
-  const auto answer = client.Post("/v1/completions",
-                                  R"({"prompt": "The sea", "max_tokens": 8, "sol": {"budget": 0.6}})",
-                                  "application/json");
+  const auto answer = client.Post(
+      "/v1/completions", R"({"prompt": "The sea", "max_tokens": 8, "sol": {"budget": 0.6}})",
+      "application/json");
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200) << answer->body;
 
@@ -91,7 +91,8 @@ TEST(ServeCommand, AnswersUntilToldToEndAndLetsRunningRequestsFinish) {
     request.method = "POST";
     request.path = "/v1/completions";
     request.headers = {{"Content-Type", "application/json"}};
-    request.body = R"({"prompt": "The sea", "max_tokens": 300, "ignore_eos": true, "stream": true})";
+    request.body =
+        R"({"prompt": "The sea", "max_tokens": 300, "ignore_eos": true, "stream": true})";
     request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
       stream.append(data, size);
       begun = true;
@@ -128,8 +129,8 @@ TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {
 TEST(CalibrateCommand, MeasuresWhatServeReads) {
   const TemporaryDirectory directory;
   const std::string file = (directory.path() / "costs.json").string();
-  const RunResult measured =
-      run_sol({"calibrate", "-c", controller, "-o", file, "--context", "32,128", "--repetitions", "2"});
+  const RunResult measured = run_sol(
+      {"calibrate", "-c", controller, "-o", file, "--context", "32,128", "--repetitions", "2"});
   ASSERT_EQ(measured.code, 0) << testing::PrintToString(measured);
   EXPECT_NE(measured.out.find("dense ms"), std::string::npos);
   {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sol/tokenizer.h"
+#include "support.h"
 #include "throws.h"
 
 namespace sol::test {
@@ -52,11 +53,11 @@ TEST(RandomModel, OnlyFloatingPointTypesAreStored) {
 
 // On disk it is the model that is made in memory, with a tokenizer.
 TEST(RandomModel, CanBeWritten) {
-  const TemporaryDirectory dir;
+  const test::TemporaryDirectory dir;
   LlamaConfig config = find_shape("small-27m");
   config.num_layers = 2;
   config.rope_scaling = Llama3RopeScaling{.factor = 8.0};
-  const auto tokenizer = source_dir() / "models/default";
+  const auto tokenizer = test::source_dir() / "models/default";
   const auto out = dir.path() / "model";
   write_random_model(config, DType::bf16, tokenizer, out);
   const auto written = load_model(out, {.precision = Precision::f32});

@@ -30,6 +30,17 @@ TEST_F(StudyResultsTest, KeepsWhatJobsFound) {
   EXPECT_EQ(StudyResults::read(dir.path()).identity(), identity);
 }
 
+TEST_F(StudyResultsTest, KeepsWhyAJobFailedUntilItHasAResult) {
+  StudyResults results = StudyResults::open(dir.path(), identity);
+  EXPECT_FALSE(results.failure("sweep/a/2l"));
+  results.store_failure("sweep/a/2l", "no <text>");
+  EXPECT_EQ(StudyResults::read(dir.path()).failure("sweep/a/2l"), "no <text>");
+  EXPECT_FALSE(results.has("sweep/a/2l"));
+  EXPECT_EQ(results.runs(), "");
+  results.store("sweep/a/2l", {{"x", 1}}, 1, {});
+  EXPECT_FALSE(results.failure("sweep/a/2l"));
+}
+
 TEST_F(StudyResultsTest, ADirectoryHoldsOneStudy) {
   StudyResults::open(dir.path(), identity);
   Json other = identity;
