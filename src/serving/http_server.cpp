@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "base/fail.h"
@@ -43,6 +44,17 @@ bool same_secret(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
+bool is_page(const std::string& path) {
+  return std::ranges::any_of(page_files(), [&](const PageFile& file) { return file.path == path; });
+}
+
+bool is_route(const std::string& path) {
+  static const std::set<std::string> routes{
+      "/health",   "/metrics",    "/v1/models",      "/tokenizer_info",
+      "/tokenize", "/detokenize", "/v1/completions", "/v1/chat/completions"};
+  return routes.contains(path) || is_page(path);
+}
+
 std::string host_name(const std::string& host_header) {
   const size_t colon = host_header.rfind(':');
   const bool port = colon != std::string::npos && host_header.find(']', colon) == std::string::npos;
@@ -52,15 +64,20 @@ std::string host_name(const std::string& host_header) {
 // A request on its way through the scheduler. Whatever becomes of the connection, its jobs end.
 class Running {
  public:
-  Running(CompletionRequest request, const ServedModel& served, Scheduler& scheduler)
+  // `count` counts those that exist; it must outlive them.
+  Running(CompletionRequest request, const ServedModel& served, Scheduler& scheduler,
+          std::atomic<int>& count)
       : request_(std::move(request)),
         outbox_(std::make_shared<Outbox>()),
-        response_(request_, served) {
+        response_(request_, served),
+        count_(count) {
     for (size_t i = 0; i < request_.jobs.size(); ++i)
       jobs_.push_back(std::make_shared<Job>(request_.jobs[i], served, outbox_, i));
     scheduler.submit(jobs_);
+    ++count_;
   }
   ~Running() {
+    --count_;
     for (const auto& job : jobs_) job->cancel();
   }
 
@@ -79,6 +96,7 @@ class Running {
   std::shared_ptr<Outbox> outbox_;
   std::vector<std::shared_ptr<Job>> jobs_;
   CompletionResponse response_;
+  std::atomic<int>& count_;
 };
 
 // Sends what has arrived. False when the client has gone.
@@ -151,6 +169,7 @@ struct HttpServer::Impl {
   std::atomic<Scheduler*> scheduler{nullptr};
   std::atomic<bool> refusing{false};
   std::atomic<uint64_t> requests{0};
+  std::atomic<int> unfinished{0};
   std::thread thread;
 };
 
@@ -182,10 +201,7 @@ httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request
     return refuse_with({403, "invalid_request_error", "wrong_host",
                         fmt::format("this server answers to localhost, not \"{}\"", name)});
   const bool is_open =
-      request.method == "GET" &&
-      (request.path == "/health" || std::ranges::any_of(page_files(), [&](const PageFile& file) {
-         return file.path == request.path;
-       }));
+      request.method == "GET" && (request.path == "/health" || is_page(request.path));
   if (!options.api_key.empty() && !is_open &&
       !same_secret(request.get_header_value("Authorization"), "Bearer " + options.api_key))
     return refuse_with({401, "authentication_error", "invalid_api_key",
@@ -230,7 +246,8 @@ void HttpServer::Impl::complete(const httplib::Request& request, httplib::Respon
   CompletionRequest wanted =
       chat ? read_chat_completion(body, serving, party) : read_completion(body, serving, party);
   const bool stream = wanted.stream;
-  const auto running = std::make_shared<Running>(std::move(wanted), serving, *scheduler.load());
+  const auto running =
+      std::make_shared<Running>(std::move(wanted), serving, *scheduler.load(), unfinished);
   if (stream) {
     response.set_header("Cache-Control", "no-cache");
     response.set_chunked_content_provider(
@@ -307,9 +324,8 @@ HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
         impl->describe_error(request, response);
       }));
   server.set_logger([impl = impl_.get()](const auto& request, const auto& response) {
-    // Paths that do not exist would make a line each, as many as a client likes.
-    const bool known = response.status != 404 && response.status != 405;
-    impl->metrics.count_request(known ? request.path : "other", response.status);
+    // Other paths would make a line each, as many as a client likes.
+    impl->metrics.count_request(is_route(request.path) ? request.path : "other", response.status);
     if (impl->options.log)
       impl->options.log(fmt::format("{} {} {}", request.method, request.path, response.status));
   });
@@ -347,6 +363,9 @@ void HttpServer::stop() {
   if (!impl_->thread.joinable()) return;
   // stop() does nothing before listening has begun.
   while (!impl_->server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // httplib cuts off what is still being sent: the last words of requests that were given up.
+  for (int i = 0; i < 100 && impl_->unfinished > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   impl_->server.stop();
   impl_->thread.join();
 }

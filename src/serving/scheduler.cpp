@@ -71,12 +71,18 @@ int Scheduler::retry_after() const {
 
 void Scheduler::run() {
   while (wait_for_work()) {
-    drop_cancelled();
-    admit();
-    run_dense();
-    run_steps();
-    retire_finished();
-    publish();
+    try {
+      drop_cancelled();
+      admit();
+      run_dense();
+      run_steps();
+      retire_finished();
+      publish();
+    } catch (const std::exception& error) {  // memory has run out, say: the server goes on
+      prefixes_.shrink_to(0);
+      for (const auto& job : running_)
+        if (!job->finished()) job->end(FinishReason::cancelled, error.what());
+    }
   }
   Jobs rest(running_.begin(), running_.end());
   {
