@@ -64,7 +64,8 @@ void run_calibrate(CalibrateFlags& flags) {
   progress.finish();
   write_costs(
       flags.out, costs,
-      describe_run(*model, file_name(flags.model.model_dir()), flags.model.seed, command_line()));
+      describe_run(*model, file_name(flags.model.model_dir()), flags.model.seed, command_line()),
+      measurement.sequence, flags.model.deterministic);
   print("{}", table_text(costs));
 }
 

@@ -7,31 +7,49 @@ namespace sol::app {
 namespace {
 
 constexpr int format_version = 1;
-// What decides times; all of it is in a run's description.
-constexpr const char* decisive[] = {
-    "model_fingerprint", "precision", "weights", "isa", "cpu", "threads"};
+// What decides times: of a run's description these ...
+constexpr const char* decisive[] = {"model_fingerprint", "precision",    "weights", "isa", "cpu",
+                                    "threads",           "outside_paper"};
+
+// ... and how pages are chosen and whose products are used.
+Json circumstances(const SequenceOptions& sequence, bool deterministic) {
+  return {{"page_size", sequence.page_size},
+          {"sinks", sequence.sinks},
+          {"window", sequence.window},
+          {"force_sinks", sequence.force_sinks},
+          {"deterministic", deterministic}};
+}
 
 }  // namespace
 
-void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run) {
-  const Json json{
-      {"format_version", format_version}, {"costs", costs.to_json()}, {"run", to_json(run)}};
+void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run,
+                 const SequenceOptions& sequence, bool deterministic) {
+  const Json json{{"format_version", format_version},
+                  {"costs", costs.to_json()},
+                  {"measured_with", circumstances(sequence, deterministic)},
+                  {"run", to_json(run)}};
   write_file_atomically(path, to_text(json, 2) + "\n");
 }
 
-CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon) {
+CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
+                     const SequenceOptions& sequence, bool deterministic) {
   const std::string where = path.string();
   const Json json = read_json(path);
   if (const int version = json_get<int>(json, "format_version", where); version != format_version)
     fail("{}: has format version {}; this program reads {}", where, version, format_version);
-  if (!json.contains("costs") || !json.contains("run"))
+  if (!json.contains("costs") || !json.contains("run") || !json.contains("measured_with"))
     fail("{}: is no cost table; make one with `sol calibrate`", where);
-  const Json here = to_json(run), there = json["run"];
-  for (const char* field : decisive)
-    if (!there.contains(field) || there[field] != here[field])
+  const auto require_same = [&](const std::string& field, const Json& there, const Json& here) {
+    const auto text = [&](const Json& object) {
+      return object.contains(field) ? to_text(object[field]) : "none";
+    };
+    if (text(there) != text(here))
       fail("{}: was measured with another {} ({}, here {}); measure again with `sol calibrate`",
-           where, field, there.contains(field) ? to_text(there[field]) : "none",
-           to_text(here[field]));
+           where, field, text(there), text(here));
+  };
+  const Json here = to_json(run), with = circumstances(sequence, deterministic);
+  for (const char* field : decisive) require_same(field, json["run"], here);
+  for (const auto& entry : with.items()) require_same(entry.key(), json["measured_with"], with);
   CostTable costs = CostTable::from_json(json["costs"], where);
   if (costs.horizon() != horizon)
     fail("{}: is for episodes of {} steps, here they have {}; measure again with `sol calibrate`",

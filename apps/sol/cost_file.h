@@ -9,10 +9,12 @@
 namespace sol::app {
 
 // Throws Error when it cannot be written.
-void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run);
+void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run,
+                 const SequenceOptions& sequence, bool deterministic);
 
 // Throws Error for a file that is malformed, or was measured on another model, processor, number of
-// threads, with other weights or precision, or for another horizon.
-CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon);
+// threads, with other weights, precision, pages or products, or for another horizon.
+CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
+                     const SequenceOptions& sequence, bool deterministic);
 
 }  // namespace sol::app

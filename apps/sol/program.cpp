@@ -70,12 +70,9 @@ void reject_empty_assignments(int argc, char** argv) {
   }
 }
 
-void print_error(const char* message) {
-  std::fprintf(stderr, "sol: %s\n", message);
-}
-
-int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands) {
-  CLI::App app{"sol: a frozen Llama with a budget dial", "sol"};
+int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands,
+          const ProgramText& text) {
+  CLI::App app{text.description, text.name};
   app.require_subcommand(1);
   add_commands(app);
   reject_empty_values(app);
@@ -85,29 +82,33 @@ int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_comma
   } catch (const CLI::ParseError& error) {
     // CLI11 also ends --help and --version this way, with code 0.
     if (error.get_exit_code() == 0) return app.exit(error);
-    print_error(usage_error(app, error, argc, argv).c_str());
+    std::fprintf(stderr, "%s: %s\n", text.name, usage_error(app, error, argc, argv).c_str());
     return wrong_usage;
   }
   return 0;
 }
 
 // Buffered output that could not be written must not pass for success.
-int finish_output(int code) {
+int finish_output(int code, const char* name) {
   std::fflush(nullptr);
   if (!std::ferror(stdout)) return code;
   if (errno == EPIPE) return output_closed;
-  std::fprintf(stderr, "sol: cannot write to standard output: %s\n", std::strerror(errno));
+  std::fprintf(stderr, "%s: cannot write to standard output: %s\n", name, std::strerror(errno));
   return failed;
 }
 
 }  // namespace
 
-int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands) {
+int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands,
+                const ProgramText& text) {
+  const auto print_error = [&](const char* message) {
+    std::fprintf(stderr, "%s: %s\n", text.name, message);
+  };
   choose_short_spin();
   occupy_standard_descriptors();
   handle_signals();
   try {
-    return finish_output(parse(argc, argv, add_commands));
+    return finish_output(parse(argc, argv, add_commands, text), text.name);
   } catch (const OutputClosed&) {
     return output_closed;
   } catch (const Cancelled&) {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -55,20 +56,13 @@ std::map<std::string, double> parse_effort(const std::vector<std::string>& entri
 }
 
 void load_controller(const ServeFlags& flags, ServedModel& served) {
-  served.sequence = flags.sequence.get();
   if (flags.controller.empty()) {
-    served.horizon = flags.horizon.value_or(16);
-    served.fixed = make_fixed_policy(default_space());
+    use_fixed_policy(served, flags.sequence.get(), flags.horizon.value_or(16));
     return;
   }
-  served.controller = Controller::load(flags.controller);
-  served.controller->require_model(served.model->fingerprint(), flags.model.model_dir().string());
-  served.controller_name = file_name(flags.controller);
-  // The features depend on sinks and window, and the policy was trained with these pages.
-  served.sequence = served.controller->settings().sequence;
-  served.horizon = served.controller->settings().horizon;
-  served.learned = served.controller->greedy_policy(flags.model.deterministic);
-  served.fixed = make_fixed_policy(served.controller->space());
+  Controller controller = Controller::load(flags.controller);
+  controller.require_model(served.model->fingerprint(), flags.model.model_dir().string());
+  use_controller(served, std::move(controller), file_name(flags.controller));
 }
 
 void load_chat_template(const ServeFlags& flags, ServedModel& served) {
@@ -95,13 +89,13 @@ CostTable quick_costs(const ServedModel& served) {
   return measure_costs(*served.model, quick, {}, interrupt_token());
 }
 
-ServedModel load_served(const ServeFlags& flags) {
+ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> effort) {
   ServedModel served;
   served.model = load_flagged_model(flags.model);
   served.tokenizer = load_flagged_tokenizer(flags.model, *served.model);
   served.name = flags.name.empty() ? file_name(flags.model.model_dir()) : flags.name;
   served.deterministic = flags.model.deterministic;
-  served.reasoning_effort = parse_effort(flags.effort);
+  served.reasoning_effort = std::move(effort);
   load_controller(flags, served);
   load_chat_template(flags, served);
   const int positions = served.model->config().max_position_embeddings;
@@ -118,7 +112,8 @@ ServedModel load_served(const ServeFlags& flags) {
   }
   if (!flags.costs.empty()) {
     const RunInfo run = describe_run(*served.model, served.name, flags.model.seed, command_line());
-    served.costs = read_costs(flags.costs, run, served.horizon);
+    served.costs =
+        read_costs(flags.costs, run, served.horizon, served.sequence, served.deterministic);
   } else if (flags.latency == "on") {
     served.costs = quick_costs(served);
   }
@@ -128,11 +123,16 @@ ServedModel load_served(const ServeFlags& flags) {
   return served;
 }
 
-void wait_for_interrupt() {
+void wait_for_interrupt(const HttpServer& http) {
   std::mutex mutex;
-  std::condition_variable_any never;
+  std::condition_variable_any interrupted;
   std::unique_lock lock(mutex);
-  never.wait(lock, interrupt_token(), [] { return false; });
+  const std::stop_token token = interrupt_token();
+  while (!token.stop_requested()) {
+    if (!http.listening())
+      fail("listening ended: the system has no more file descriptors or memory for connections");
+    interrupted.wait_for(lock, token, std::chrono::seconds(1), [] { return false; });
+  }
 }
 
 void run_serve(ServeFlags& flags) {
@@ -144,18 +144,19 @@ void run_serve(ServeFlags& flags) {
   // refused.
   flags.http.threads = flags.scheduler.batch + flags.scheduler.queue + 32;
   if (flags.log) flags.http.log = [](const std::string& line) { note("{}", line); };
-  parse_effort(flags.effort);  // before anything is loaded
+  std::map<std::string, double> effort = parse_effort(flags.effort);
 
   Metrics metrics;
   HttpServer http(flags.http, metrics);
   const int port = http.start();
   print("listening on http://{}:{}\n", flags.http.host, port);
   const Stopwatch loading;
-  const ServedModel served = load_served(flags);
+  const ServedModel served = load_served(flags, std::move(effort));
   SchedulerOptions options = flags.scheduler;
-  options.cache_tokens = flags.cache_tokens > 0
-                             ? flags.cache_tokens
-                             : static_cast<int64_t>(options.batch) * std::min(served.context, 2048);
+  // At least one request as long as the context must fit.
+  const int64_t usual = std::max<int64_t>(
+      served.context + 64, static_cast<int64_t>(options.batch) * std::min(served.context, 2048));
+  options.cache_tokens = flags.cache_tokens > 0 ? flags.cache_tokens : usual;
   Scheduler scheduler(served, options, metrics);
   std::thread engine([&] { scheduler.run(); });
   http.serve(served, scheduler);
@@ -163,13 +164,20 @@ void run_serve(ServeFlags& flags) {
        loading.seconds(), served.context, options.batch, options.cache_tokens,
        served.controller ? "controller " + served.controller_name : "no controller");
 
-  wait_for_interrupt();
+  // Whatever ends the wait, the engine ends before what it uses.
+  std::exception_ptr broken;
+  try {
+    wait_for_interrupt(http);
+  } catch (...) {
+    broken = std::current_exception();
+  }
   note("shutting down: no more requests are taken, those that run have {} s", flags.drain_seconds);
   http.refuse();
   scheduler.drain(flags.drain_seconds);
   scheduler.stop();
   engine.join();
   http.stop();
+  if (broken) std::rethrow_exception(broken);
 }
 
 void add_http_options(CLI::App& command, ServeFlags& flags) {
@@ -198,10 +206,10 @@ void add_http_options(CLI::App& command, ServeFlags& flags) {
 
 void add_scheduler_options(CLI::App& command, ServeFlags& flags) {
   command.add_option("--batch", flags.scheduler.batch, "Sequences computed together, at most")
-      ->check(in_range(1, 1024))
+      ->check(in_range(1, 256))
       ->capture_default_str();
   command.add_option("--queue", flags.scheduler.queue, "Sequences waiting, at most; then 429")
-      ->check(in_range(0, 100000))
+      ->check(in_range(0, 1000))  // each may have a thread
       ->capture_default_str();
   command
       .add_option("--context", flags.context,

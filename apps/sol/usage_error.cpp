@@ -92,13 +92,13 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
     const std::string list = fmt::format("{}", fmt::join(names, ", "));
     const std::string first = argc > 1 ? argv[1] : "";
     if (first.empty() || first[0] == '-')
-      return fmt::format("name a command: {}\nsol --help says what each does", list);
+      return fmt::format("name a command: {}\n{} --help says what each does", list, app.get_name());
     return fmt::format(
-        "there is no command {}{}\nThe commands are {}; sol --help says what each does", first,
-        suggestion(first, names), list);
+        "there is no command {}{}\nThe commands are {}; {} --help says what each does", first,
+        suggestion(first, names), list, app.get_name());
   }
-  return fmt::format("{}\nsol {} --help lists what it takes", wrong_argument(*command, error),
-                     command->get_name());
+  return fmt::format("{}\n{} {} --help lists what it takes", wrong_argument(*command, error),
+                     app.get_name(), command->get_name());
 }
 
 }  // namespace sol::app

@@ -75,6 +75,11 @@ struct OutputRequest {
   bool wants_anything() const { return hidden || wants_head(); }
 };
 
+// With more sequences decoded together than this, channels that ρ drops are zeroed, not skipped:
+// each keeps its own share, and of four with ρ = 0.5 that choose independently only one channel in
+// sixteen is dropped by all (docs/performance.md).
+inline constexpr int most_skipping_sequences = 4;
+
 // What one decode step really cost, measured while executing.
 struct StepCost {
   double attended = 1.0;  // share of the keys attended to, mean over layers and query heads

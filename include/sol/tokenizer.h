@@ -45,6 +45,8 @@ class Tokenizer {
   // for an id outside the vocabulary.
   std::string token_bytes(int32_t id) const;
 
+  bool has_token(int32_t id) const;  // a vocabulary may have gaps
+
   int vocab_size() const;    // largest id + 1, added tokens included
   int bos_token_id() const;  // -1: none
   int eos_token_id() const;  // -1: none

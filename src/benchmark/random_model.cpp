@@ -115,6 +115,11 @@ class Filler {
   std::vector<float> numbers_;
 };
 
+void require_storable(DType stored) {
+  if (stored != DType::bf16 && stored != DType::f32)
+    fail("random weights can be BF16 or F32, not {}", to_string(stored));
+}
+
 std::vector<int64_t> shape_of(const Weight& weight) {
   return weight.in == 0 ? std::vector{weight.out} : std::vector{weight.out, weight.in};
 }
@@ -184,9 +189,7 @@ const LlamaConfig& find_shape(std::string_view name) {
 
 std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
                                             const ModelOptions& options) {
-  if (stored != DType::bf16 && stored != DType::f32) {
-    fail("random weights can be BF16 or F32, not {}", to_string(stored));
-  }
+  require_storable(stored);
   const bool in_place = options.weights == WeightFormat::automatic;
   const Filler filler(stored);
   const auto memory = std::make_shared<TensorMemory>();
@@ -209,6 +212,7 @@ std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType sto
 
 void write_random_model(const LlamaConfig& config, DType stored,
                         const std::filesystem::path& tokenizer, const std::filesystem::path& out) {
+  require_storable(stored);
   const std::shared_ptr<const Tokenizer> known = Tokenizer::load(tokenizer);
   if (known->vocab_size() > config.vocab_size)
     fail("{}: has {} tokens, but the shape's vocabulary is {}", tokenizer.string(),
@@ -228,7 +232,7 @@ void write_random_model(const LlamaConfig& config, DType stored,
                         to_text(config_json(config, stored), 2) + "\n");
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
     if (path_exists(tokenizer / name))
-      std::filesystem::copy_file(tokenizer / name, directory.path() / name);
+      write_file_atomically(directory.path() / name, read_file(tokenizer / name));
   directory.place();
 }
 

@@ -1,4 +1,4 @@
-// Models with random weights, made in memory: speed depends on the shape only.
+// Models with random weights, in memory or on disk: speed depends on the shape only.
 #pragma once
 
 #include <filesystem>

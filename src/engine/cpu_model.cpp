@@ -18,10 +18,6 @@ using kernels::WeightView;
 
 namespace {
 
-// Decoded sequences whose products skip channels together. Each keeps its own share: of four with
-// ρ = 0.5 that choose independently, only one channel in sixteen is dropped by all.
-constexpr int kSkippingRows = 4;
-
 // Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
 constexpr int chunk_rows = 512;
 
@@ -216,7 +212,7 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
                                const std::vector<float>& norms, std::vector<float>& y) const {
   const int rows = batch.rows();
   const bool dropped = zero_dropped(x, batch, w.in, norms);
-  if (!dropped || rows > kSkippingRows) return product(x, rows, w, y);
+  if (!dropped || rows > most_skipping_sequences) return product(x, rows, w, y);
   std::vector<int>& kept = batch.kept_channels;
   kept.clear();
   for (int c = 0; c < w.in; ++c) {

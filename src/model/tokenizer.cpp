@@ -295,6 +295,10 @@ std::string Tokenizer::token_bytes(int32_t id) const {
   return twice.substr(std::min(once.size(), twice.size()));
 }
 
+bool Tokenizer::has_token(int32_t id) const {
+  return impl_->piece(id).has_value();
+}
+
 int Tokenizer::vocab_size() const {
   return impl_->id_limit();
 }

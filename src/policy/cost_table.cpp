@@ -93,8 +93,12 @@ double CostTable::token_ms(float kappa, float rho, int keys) const {
   return step + at_length(keys, [](const Length& length) { return length.refresh_ms; }) / horizon_;
 }
 
+double CostTable::fastest_ms(int keys, const Budget& lowest) const {
+  return std::min(dense_ms(keys), token_ms(lowest.kappa, lowest.rho, keys));
+}
+
 Budget CostTable::budget_for(double ms, int keys, const Budget& lowest) const {
-  if (token_ms(1.0f, 1.0f, keys) <= ms) return {};
+  if (dense_ms(keys) <= std::max(ms, fastest_ms(keys, lowest))) return {};
   const double dense = step_ms(1.0f, 1.0f, keys);
   const double kappa_saves = std::max(0.0, dense - step_ms(lowest.kappa, 1.0f, keys));
   const double rho_saves = std::max(0.0, dense - step_ms(1.0f, lowest.rho, keys));

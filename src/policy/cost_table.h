@@ -36,9 +36,13 @@ class CostTable {
   // The same with an episode's refresh divided among its T tokens; there is none for dense ones.
   double token_ms(float kappa, float rho, int keys) const;
 
+  // Dense, and the faster of dense and the lowest shares: a refresh may cost more than they save.
+  double dense_ms(int keys) const { return token_ms(1.0f, 1.0f, keys); }
+  double fastest_ms(int keys, const Budget& lowest) const;
+
   // The shares of least loss that take at most `ms` per token, η = 1: each axis is lowered in
   // proportion to what it saves, which minimises the sum of squares of what is dropped. `lowest`
-  // bounds them; it is the result where even that takes longer.
+  // bounds them; where even that takes longer, it or dense is the result, whichever is faster.
   Budget budget_for(double ms, int keys, const Budget& lowest) const;
 
   int horizon() const { return horizon_; }

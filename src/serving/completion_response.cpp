@@ -8,6 +8,7 @@
 
 #include "model/utf8.h"
 #include "serving/api_error.h"
+#include "serving/rounded.h"
 
 namespace sol {
 namespace {
@@ -31,13 +32,6 @@ std::string new_id(bool chat) {
   return fmt::format("{}-{:08x}{:08x}", chat ? "chatcmpl" : "cmpl", random(), random());
 }
 
-double rounded(double value, const char* format) {
-  return std::stod(fmt::format(fmt::runtime(format), value));
-}
-double rounded(double value) {
-  return rounded(value, "{:.4g}");
-}
-
 // The answer's tokens; those of a prompt that was scored step by step do not count.
 int64_t answer_tokens(const Outcome& outcome, const JobRequest& job) {
   const auto all = static_cast<int64_t>(outcome.result.tokens.size());
@@ -58,7 +52,10 @@ CompletionResponse::CompletionResponse(const CompletionRequest& request, const S
 std::vector<std::string> CompletionResponse::take(Outbox::Delivery delivery) {
   Choice& choice = choices_[delivery.index];
   if (delivery.outcome) {
-    if (!delivery.outcome->error.empty()) throw server_error(delivery.outcome->error);
+    if (!delivery.outcome->error.empty())
+      throw ApiError(delivery.outcome->status, "server_error",
+                     delivery.outcome->status == 503 ? "shutting_down" : "internal_error",
+                     delivery.outcome->error);
     choice.outcome = std::move(delivery.outcome);
     ++finished_;
   }
@@ -101,7 +98,7 @@ Json CompletionResponse::event_choice(size_t index, const std::vector<TokenOutpu
   } else {
     json["text"] = text;
   }
-  json["logprobs"] = request_.logprobs && !tokens.empty() ? logprobs_of(tokens) : Json();
+  json["logprobs"] = request_.logprobs && !tokens.empty() ? logprobs_of(choice, tokens) : Json();
   json["finish_reason"] = finish_reason(choice.outcome);
   if (choice.outcome) json["sol"] = sol_of(choice, request_.jobs[index], false);
   if (request_.actions) json["sol"]["actions"] = actions_of(tokens);
@@ -116,10 +113,10 @@ std::optional<std::string> CompletionResponse::last_event() const {
   return to_text(event);
 }
 
-Json CompletionResponse::whole() const {
+Json CompletionResponse::whole() {
   Json choices = Json::array();
   for (size_t i = 0; i < choices_.size(); ++i) {
-    const Choice& choice = choices_[i];
+    Choice& choice = choices_[i];
     const JobRequest& job = request_.jobs[i];
     Json json{{"index", i}};
     if (request_.chat) {
@@ -133,7 +130,7 @@ Json CompletionResponse::whole() const {
       }
       json["text"] = text;
     }
-    json["logprobs"] = request_.logprobs ? logprobs_of(choice.tokens) : Json();
+    json["logprobs"] = request_.logprobs ? logprobs_of(choice, choice.tokens) : Json();
     json["finish_reason"] = finish_reason(choice.outcome);
     json["sol"] = sol_of(choice, job, request_.actions);
     choices.push_back(std::move(json));
@@ -188,28 +185,35 @@ Json CompletionResponse::actions_of(const std::vector<TokenOutput>& tokens) cons
   return list;
 }
 
+// Of a token that the tokenizer does not have, nothing.
+std::string CompletionResponse::bytes_of(int32_t token) const {
+  return served_.tokenizer->has_token(token) ? served_.tokenizer->token_bytes(token) : "";
+}
+
 std::string CompletionResponse::shown(int32_t token) const {
-  const std::string bytes = served_.tokenizer->token_bytes(token);
+  const std::string bytes = bytes_of(token);
   if (is_valid_utf8(bytes)) return bytes;
   std::string text = "bytes:";
   for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return text;
 }
 
-Json CompletionResponse::logprobs_of(const std::vector<TokenOutput>& tokens) const {
-  return request_.chat ? chat_logprobs(tokens) : completion_logprobs(tokens);
+Json CompletionResponse::logprobs_of(Choice& choice, const std::vector<TokenOutput>& tokens) const {
+  return request_.chat ? chat_logprobs(tokens) : completion_logprobs(choice, tokens);
 }
 
-Json CompletionResponse::completion_logprobs(const std::vector<TokenOutput>& tokens) const {
+Json CompletionResponse::completion_logprobs(Choice& choice,
+                                             const std::vector<TokenOutput>& tokens) const {
   Json names = Json::array(), log_probs = Json::array(), tops = Json::array(),
        offsets = Json::array();
-  int64_t offset = 0;
+  if (!choice.spoken) choice.spoken = served_.tokenizer->stream(true);
   for (const TokenOutput& token : tokens) {
     const std::string name = shown(token.token);
     names.push_back(name);
-    offsets.push_back(offset);
-    offset += static_cast<int64_t>(
-        std::ranges::count_if(name, [](char c) { return (c & 0xC0) != 0x80; }));
+    offsets.push_back(choice.offset);
+    if (served_.tokenizer->has_token(token.token))
+      choice.offset += std::ranges::count_if(choice.spoken->push(token.token),
+                                             [](char c) { return (c & 0xC0) != 0x80; });
     if (!token.log_prob) {
       log_probs.push_back(nullptr);
       tops.push_back(nullptr);
@@ -231,7 +235,7 @@ Json CompletionResponse::completion_logprobs(const std::vector<TokenOutput>& tok
 
 Json CompletionResponse::chat_logprobs(const std::vector<TokenOutput>& tokens) const {
   const auto entry = [&](int32_t token, float log_prob) {
-    const std::string bytes = served_.tokenizer->token_bytes(token);
+    const std::string bytes = bytes_of(token);
     Json list = Json::array();
     for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
     std::string text;

@@ -1,6 +1,7 @@
 // What goes back to the client: one object, or a stream of events (docs/http-api.md).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ class CompletionResponse {
   // After the last choice of a stream: usage, if asked for.
   std::optional<std::string> last_event() const;
   // All of it, when not streaming. complete() must hold.
-  Json whole() const;
+  Json whole();
 
  private:
   struct Choice {
@@ -31,15 +32,19 @@ class CompletionResponse {
     std::vector<TokenOutput> tokens;
     std::optional<Outcome> outcome;
     bool begun = false;  // a chat's first event has been made
+    // Where the next token's text begins, in characters of the whole text.
+    std::unique_ptr<Tokenizer::Stream> spoken;
+    int64_t offset = 0;
   };
 
   Json envelope() const;
   Json event_choice(size_t index, const std::vector<TokenOutput>& tokens, const std::string& text);
   Json sol_of(const Choice& choice, const JobRequest& job, bool with_actions) const;
   Json actions_of(const std::vector<TokenOutput>& tokens) const;
-  Json logprobs_of(const std::vector<TokenOutput>& tokens) const;
-  Json completion_logprobs(const std::vector<TokenOutput>& tokens) const;
+  Json logprobs_of(Choice& choice, const std::vector<TokenOutput>& tokens) const;
+  Json completion_logprobs(Choice& choice, const std::vector<TokenOutput>& tokens) const;
   Json chat_logprobs(const std::vector<TokenOutput>& tokens) const;
+  std::string bytes_of(int32_t token) const;
   std::string shown(int32_t token) const;
   Json usage() const;
 

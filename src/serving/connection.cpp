@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t buffer_bytes = 16 * 1024;
 
-thread_local const Connection* current_connection = nullptr;
+thread_local Connection* current_connection = nullptr;
 
 using AddressOf = int (*)(int, sockaddr*, socklen_t*);
 
@@ -35,8 +35,13 @@ void read_address(AddressOf address_of, socket_t socket, std::string& ip, int& p
 Connection::Connection(socket_t socket, const ConnectionLimits& limits)
     : socket_(socket), limits_(limits), buffer_(buffer_bytes) {}
 
-const Connection* Connection::current() {
+Connection* Connection::current() {
   return current_connection;
+}
+
+void Connection::begin_request() {
+  deadline_ = std::chrono::steady_clock::now() + limits_.request;
+  left_bytes_ = limits_.request_bytes;
 }
 
 bool Connection::wait_for(short events, std::chrono::milliseconds patience) const {
@@ -68,8 +73,9 @@ bool Connection::is_writable() const {
 }
 
 ssize_t Connection::read(char* data, size_t size) {
+  if (left_bytes_ == 0) return -1;
   if (begin_ == end_) {
-    if (!wait_for(POLLIN, left())) return -1;
+    if (left().count() <= 0 || !wait_for(POLLIN, left())) return -1;
     ssize_t received;
     do {
       received = recv(socket_, buffer_.data(), buffer_.size(), 0);
@@ -78,7 +84,8 @@ ssize_t Connection::read(char* data, size_t size) {
     begin_ = 0;
     end_ = static_cast<size_t>(received);
   }
-  const size_t count = std::min(size, end_ - begin_);
+  const size_t count = std::min({size, end_ - begin_, left_bytes_});
+  left_bytes_ -= count;
   std::memcpy(data, buffer_.data() + begin_, count);
   begin_ += count;
   return static_cast<ssize_t>(count);
@@ -107,10 +114,17 @@ bool ConnectionServer::process_and_close_socket(socket_t socket) {
   current_connection = &connection;
   const auto ended = [this] { return svr_sock_ == INVALID_SOCKET; };
   bool served = true, closed = false;
-  for (size_t left = keep_alive_max_count_; left > 0 && served && !closed; --left) {
-    if (!connection.wait_for_request(ended)) break;
-    connection.begin_request();
-    served = process_request(connection, left == 1, closed, [](httplib::Request&) {});
+  try {
+    for (size_t left = keep_alive_max_count_; left > 0 && served && !closed; --left) {
+      if (connection.closing() || !connection.wait_for_request(ended)) break;
+      connection.begin_request();
+      served = process_request(connection, left == 1, closed, [](httplib::Request& request) {
+        request.ranges.clear();                    // httplib would copy the answer once for each
+        request.headers.erase("Accept-Encoding");  // and compress it at the slowest setting
+      });
+    }
+  } catch (const std::exception&) {
+    served = false;  // no memory for an answer, say: this connection ends, the server does not
   }
   current_connection = nullptr;
   shutdown(socket, SHUT_RDWR);

@@ -1,5 +1,5 @@
-// One client's connection: a buffered socket whose time limits hold for the request as a whole, so
-// that nobody keeps a thread by sending a byte now and then.
+// One client's connection: a buffered socket whose limits hold for a request as a whole, so that
+// nobody keeps a thread by sending a byte now and then, or fills the memory by sending for ever.
 #pragma once
 
 #include <httplib.h>
@@ -13,6 +13,7 @@ namespace sol {
 struct ConnectionLimits {
   std::chrono::milliseconds idle{5000};      // for the first byte of a request
   std::chrono::milliseconds request{30000};  // for all of it
+  size_t request_bytes = 8 << 20;            // of all of it
   std::chrono::milliseconds write{30000};    // for each piece that the client is slow to take
 };
 
@@ -22,17 +23,22 @@ class Connection final : public httplib::Stream {
   Connection(socket_t socket, const ConnectionLimits& limits);
 
   // The connection that the calling thread answers; null on threads that answer none.
-  static const Connection* current();
+  static Connection* current();
 
   // Waits for the next request, up to the idle limit. False when none came or the client has gone;
   // `ended` is asked now and then and ends the wait early.
   template <typename Ended>
   bool wait_for_request(const Ended& ended);
-  // From now on the request's time runs.
-  void begin_request() { deadline_ = std::chrono::steady_clock::now() + limits_.request; }
+  // From now on the request's limits are counted.
+  void begin_request();
 
-  // Whether the client has closed its side. Never waits.
+  // Whether the client has closed its side: one that only stops sending counts as gone. Never
+  // waits.
   bool closed() const;
+
+  // No further request is taken from this connection.
+  void close_after_answer() { closing_ = true; }
+  bool closing() const { return closing_; }
 
   bool is_readable() const override;
   bool is_writable() const override;
@@ -51,6 +57,8 @@ class Connection final : public httplib::Stream {
   std::chrono::steady_clock::time_point deadline_{};
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
+  size_t left_bytes_ = 0;
+  bool closing_ = false;
 };
 
 template <typename Ended>

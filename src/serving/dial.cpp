@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "policy/policies.h"
+#include "serving/rounded.h"
 
 namespace sol {
 namespace {
@@ -70,7 +71,8 @@ Budget budget_of_net(double net, bool learned, const ServedModel& served) {
     }
   }
   const NetRange range = net_range(served, false);
-  if (net < range.low)
+  // The range comes from float32 levels.
+  if (net < range.low - 1e-6)
     throw out_of_range(
         fmt::format("the fixed policy's net keep-rates are {:.3f}..1, not {}", range.low, net));
   const auto share = static_cast<float>(net);
@@ -156,12 +158,10 @@ ResolvedDial resolve_dial(const Dial& dial, const ServedModel& served) {
 }
 
 Json budget_json(const Budget& budget, const ServedModel& served) {
-  // As people write them: no more digits than a float32 has.
-  const auto rounded = [](double value) { return std::stod(fmt::format("{:.6g}", value)); };
-  return {{"keep", rounded(static_cast<double>(budget.kappa))},
-          {"prune", rounded(static_cast<double>(budget.rho))},
-          {"bits", rounded(16.0 * static_cast<double>(budget.eta))},
-          {"net", rounded(served.space().net_keep_rate(budget))}};
+  return {{"keep", rounded(static_cast<double>(budget.kappa), 6)},
+          {"prune", rounded(static_cast<double>(budget.rho), 6)},
+          {"bits", rounded(16.0 * static_cast<double>(budget.eta), 6)},
+          {"net", rounded(served.space().net_keep_rate(budget), 6)}};
 }
 
 }  // namespace sol

@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "base/fail.h"
-#include "base/stopwatch.h"
-#include "serving/completion_response.h"
 #include "serving/connection.h"
 #include "serving/model_description.h"
 #include "serving/page_files.h"
+#include "serving/request_json.h"
+#include "serving/running_request.h"
 
 namespace sol {
 namespace {
@@ -22,8 +22,6 @@ namespace {
 constexpr const char* json_type = "application/json";
 // How often a waiting request looks whether its client is still there.
 constexpr std::chrono::milliseconds patience{100};
-// Between two signs of life in a stream that has nothing to say.
-constexpr double silence_seconds = 10;
 
 void answer(httplib::Response& response, const Json& json, int status = 200) {
   response.status = status;
@@ -61,64 +59,11 @@ std::string host_name(const std::string& host_header) {
   return port ? host_header.substr(0, colon) : host_header;
 }
 
-// A request on its way through the scheduler. Whatever becomes of the connection, its jobs end.
-class Running {
- public:
-  // `count` counts those that exist; it must outlive them.
-  Running(CompletionRequest request, const ServedModel& served, Scheduler& scheduler,
-          std::atomic<int>& count)
-      : request_(std::move(request)),
-        outbox_(std::make_shared<Outbox>()),
-        response_(request_, served),
-        count_(count) {
-    for (size_t i = 0; i < request_.jobs.size(); ++i)
-      jobs_.push_back(std::make_shared<Job>(request_.jobs[i], served, outbox_, i));
-    scheduler.submit(jobs_);
-    ++count_;
-  }
-  ~Running() {
-    --count_;
-    for (const auto& job : jobs_) job->cancel();
-  }
-
-  CompletionResponse& response() { return response_; }
-  // Takes in what arrived within `patience`; the events that it makes.
-  std::vector<std::string> wait() {
-    std::vector<std::string> events;
-    for (Outbox::Delivery& delivery : outbox_->take(patience))
-      for (std::string& event : response_.take(std::move(delivery)))
-        events.push_back(std::move(event));
-    return events;
-  }
-
- private:
-  const CompletionRequest request_;
-  std::shared_ptr<Outbox> outbox_;
-  std::vector<std::shared_ptr<Job>> jobs_;
-  CompletionResponse response_;
-  std::atomic<int>& count_;
-};
-
-// Sends what has arrived. False when the client has gone.
-bool send_events(Running& running, httplib::DataSink& sink, Stopwatch& silence) {
-  std::string text;
-  bool done = false;
-  try {
-    for (const std::string& event : running.wait()) text += "data: " + event + "\n\n";
-    done = running.response().complete();
-    if (done) {
-      if (const auto last = running.response().last_event()) text += "data: " + *last + "\n\n";
-      text += "data: [DONE]\n\n";
-    }
-  } catch (const ApiError& error) {
-    text += "data: " + to_text(error.to_json()) + "\n\n";
-    done = true;
-  }
-  if (text.empty() && silence.seconds() > silence_seconds) text = ": still here\n\n";
-  if (!text.empty()) silence = {};
-  if (!sink.is_writable() || (!text.empty() && !sink.write(text.data(), text.size()))) return false;
-  if (done) sink.done();
-  return true;
+// For logs, where a line must stay one.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if ((c >= 0 && c < ' ') || c == 0x7f) c = '?';
+  return text;
 }
 
 }  // namespace
@@ -130,6 +75,7 @@ struct HttpServer::Impl {
   ConnectionLimits limits() const {
     ConnectionLimits all;
     all.request = std::chrono::milliseconds(static_cast<int64_t>(options.request_seconds * 1e3));
+    all.request_bytes = options.body_limit + 64 * 1024;  // headers too
     return all;
   }
   using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
@@ -170,6 +116,7 @@ struct HttpServer::Impl {
   std::atomic<bool> refusing{false};
   std::atomic<uint64_t> requests{0};
   std::atomic<int> unfinished{0};
+  std::atomic<bool> listening{true};
   std::thread thread;
 };
 
@@ -179,11 +126,7 @@ Json HttpServer::Impl::body_of(const httplib::Request& request) {
   if (!type.starts_with(json_type))
     throw ApiError(415, "invalid_request_error", "unsupported_media_type",
                    fmt::format("Content-Type must be {}, not \"{}\"", json_type, type));
-  try {
-    return parse_json(request.body, "the request's body");
-  } catch (const Error& error) {
-    throw ApiError(400, "invalid_request_error", "invalid_json", error.what());
-  }
+  return parse_request(request.body);
 }
 
 httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request& request,
@@ -191,8 +134,13 @@ httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request
   using Result = httplib::Server::HandlerResponse;
   const auto refuse_with = [&](const ApiError& error) {
     answer(response, error);
+    // Its body has not been read, and must not be taken for the next request.
+    if (Connection* connection = Connection::current()) connection->close_after_answer();
     return Result::Handled;
   };
+  if (request.has_header("Content-Encoding"))
+    return refuse_with({415, "invalid_request_error", "unsupported_encoding",
+                        "a request's body must not be compressed"});
   // A page elsewhere whose name was made to point at this machine would send its own name.
   const bool local =
       options.host == "127.0.0.1" || options.host == "localhost" || options.host == "::1";
@@ -217,9 +165,12 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
   const auto describe = [&](const char* code, const std::string& message) {
     answer(response, ApiError(response.status, "invalid_request_error", code, message));
   };
+  // Found while the request was being read: what follows on the connection may be the rest of it.
+  if (Connection* connection = Connection::current(); connection && response.status != 404)
+    connection->close_after_answer();
   switch (response.status) {
     case 404:
-      if (request.method != "GET" && request.method != "POST") {
+      if (is_route(request.path)) {
         response.status = 405;
         return describe("method_not_allowed",
                         fmt::format("{} is not for {}", request.method, request.path));
@@ -247,19 +198,23 @@ void HttpServer::Impl::complete(const httplib::Request& request, httplib::Respon
       chat ? read_chat_completion(body, serving, party) : read_completion(body, serving, party);
   const bool stream = wanted.stream;
   const auto running =
-      std::make_shared<Running>(std::move(wanted), serving, *scheduler.load(), unfinished);
+      std::make_shared<RunningRequest>(std::move(wanted), serving, *scheduler.load(), unfinished);
   if (stream) {
     response.set_header("Cache-Control", "no-cache");
     response.set_chunked_content_provider(
         "text/event-stream",
-        [running, silence = Stopwatch()](size_t, httplib::DataSink& sink) mutable {
-          return send_events(*running, sink, silence);
+        [events = EventStream(running)](size_t, httplib::DataSink& sink) mutable {
+          const std::string text = events.next(patience);
+          if (!sink.is_writable() || (!text.empty() && !sink.write(text.data(), text.size())))
+            return false;
+          if (events.ended()) sink.done();
+          return true;
         });
     return;
   }
   while (!running->response().complete()) {
-    running->wait();
-    if (Connection::current() && Connection::current()->closed()) {
+    running->wait(patience);
+    if (const Connection* connection = Connection::current(); connection && connection->closed()) {
       response.status = 499;  // nobody reads it; for the log
       return;
     }
@@ -327,7 +282,8 @@ HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
     // Other paths would make a line each, as many as a client likes.
     impl->metrics.count_request(is_route(request.path) ? request.path : "other", response.status);
     if (impl->options.log)
-      impl->options.log(fmt::format("{} {} {}", request.method, request.path, response.status));
+      impl->options.log(fmt::format("{} {} {}", printable(request.method), printable(request.path),
+                                    response.status));
   });
   impl_->add_routes();
 }
@@ -346,13 +302,20 @@ int HttpServer::start() {
         "cannot listen on {}:{}: the port is taken, needs other rights, or the host is not this "
         "machine; choose others with --host and --port",
         options.host, options.port);
-  impl_->thread = std::thread([impl = impl_.get()] { impl->server.listen_after_bind(); });
+  impl_->thread = std::thread([impl = impl_.get()] {
+    impl->server.listen_after_bind();
+    impl->listening = false;
+  });
   return port;
 }
 
 void HttpServer::serve(const ServedModel& served, Scheduler& scheduler) {
   impl_->scheduler = &scheduler;
   impl_->served = &served;
+}
+
+bool HttpServer::listening() const {
+  return impl_->listening;
 }
 
 void HttpServer::refuse() {
@@ -362,7 +325,8 @@ void HttpServer::refuse() {
 void HttpServer::stop() {
   if (!impl_->thread.joinable()) return;
   // stop() does nothing before listening has begun.
-  while (!impl_->server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (listening() && !impl_->server.is_running())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   // httplib cuts off what is still being sent: the last words of requests that were given up.
   for (int i = 0; i < 100 && impl_->unfinished > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -33,6 +33,8 @@ class HttpServer {
   int start();
   // Both must live until stop().
   void serve(const ServedModel& served, Scheduler& scheduler);
+  // False once listening has ended by itself: the system had no descriptor or memory left.
+  bool listening() const;
   // From now on 503: no more requests are taken, those that run go on.
   void refuse();
   // Closes the port and waits for all answers to be sent.

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/threads.h"
+#include "kernels/kernels.h"
 
 namespace sol {
 namespace {
@@ -16,13 +18,6 @@ TokenOutput prompt_output(int32_t token) {
   out.token = token;
   out.in_prompt = true;
   return out;
-}
-
-double log_sum_exp(std::span<const float> logits) {
-  const double largest = static_cast<double>(*std::ranges::max_element(logits));
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
-  return largest + std::log(sum);
 }
 
 }  // namespace
@@ -44,6 +39,7 @@ int Job::most_tokens() const {
 }
 
 void Job::begin(std::unique_ptr<Sequence> cached) {
+  waited_ = since_submitted_.seconds();
   cached_tokens_ = cached ? cached->length() : 0;
   GenerationOptions options = request_.options;
   options.budget = request_.dial.budget;
@@ -81,7 +77,6 @@ ExtendItem Job::next_dense(int count) {
 }
 
 void Job::complete_dense(double seconds) {
-  if (!in_prompt()) refresh_seconds_ += seconds;
   generation_->complete_dense(seconds);
   if (piece_tokens_ > 0) put_prompt_scores();
 }
@@ -89,22 +84,23 @@ void Job::complete_dense(double seconds) {
 // The row after token i of the prompt scores token i + 1.
 void Job::put_prompt_scores() {
   const auto vocab = static_cast<size_t>(served_.model->config().vocab_size);
-  for (int i = 0; i < piece_tokens_; ++i) {
-    TokenOutput out = prompt_output(request_.prompt[static_cast<size_t>(piece_begin_ + i + 1)]);
+  std::vector<TokenOutput> outputs(static_cast<size_t>(piece_tokens_));
+  parallel_for(piece_tokens_, [&](int64_t i) {
+    TokenOutput& out = outputs[static_cast<size_t>(i)];
+    out = prompt_output(request_.prompt[static_cast<size_t>(piece_begin_ + i + 1)]);
     score({prompt_logits_.data() + static_cast<size_t>(i) * vocab, vocab}, out.token, out);
-    outbox_->put(index_, std::move(out));
-  }
+  });
+  for (TokenOutput& out : outputs) outbox_->put(index_, std::move(out));
   piece_tokens_ = 0;
   if (dense_due() == 0) prompt_logits_ = {};
 }
 
 void Job::score(std::span<const float> logits, int32_t token, TokenOutput& out) const {
   if (!request_.logprobs) return;
-  const double norm = log_sum_exp(logits);
-  const auto log_prob = [&](int32_t id) {
-    return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)]) - norm);
-  };
+  float norm = 0, mean = 0;
+  kernels::kernels().log_sum_exp(logits.data(), static_cast<int>(logits.size()), &norm, &mean);
   if (!std::isfinite(norm)) fail("the model's logits are not finite");
+  const auto log_prob = [&](int32_t id) { return logits[static_cast<size_t>(id)] - norm; };
   out.log_prob = log_prob(token);
   // The likeliest by insertion: there are at most 20 of them.
   const auto wanted = std::min(static_cast<size_t>(*request_.logprobs), logits.size());
@@ -119,19 +115,19 @@ void Job::score(std::span<const float> logits, int32_t token, TokenOutput& out) 
   for (const int32_t id : best) out.top.push_back({id, log_prob(id)});
 }
 
-ControlledStep Job::next_step() {
-  take_next_budget();
+ControlledStep Job::next_step(int together) {
+  take_next_budget(together);
   return generation_->next_step();
 }
 
 // A budget holds for an episode.
-void Job::take_next_budget() {
+void Job::take_next_budget(int together) {
   if (!latency_) return;
   const GenerationResult& so_far = generation_->result();
   if (so_far.steps == 0 || so_far.steps % request_.options.horizon != 0) return;
   generation_->set_budget(latency_->next(static_cast<int>(generation_->tokens().size()),
                                          static_cast<int>(so_far.tokens.size()) - 1,
-                                         1e3 * (last_token_ - first_token_)));
+                                         1e3 * (last_token_ - first_token_), together));
 }
 
 void Job::complete_step(double policy_seconds) {
@@ -159,19 +155,23 @@ void Job::deliver() {
   delivered_ = true;
   if (!last_.in_prompt && !request_.no_answer) {
     // The end token is not text, and neither is what follows a stop string.
-    last_.text = stops_.push(stream_->push(last_.token));
+    // A model may have more tokens than its tokenizer: such a one is no text.
+    if (served_.tokenizer->has_token(last_.token))
+      last_.text = stops_.push(stream_->push(last_.token));
     if (stops_.met() && !generation_->finished()) generation_->finish(FinishReason::stopped);
   }
   if (last_.in_prompt || !request_.no_answer) outbox_->put(index_, std::move(last_));
   if (generation_->finished()) end(generation_->result().finish);
 }
 
-void Job::end(FinishReason reason, const std::string& error) {
+void Job::end(FinishReason reason, const std::string& error, int status) {
   ended_ = true;
   failed_ = !error.empty();
   Outcome outcome;
-  outcome.finish = reason;
+  // What would have come after the prompt decides nothing where nobody asked for it.
+  outcome.finish = request_.no_answer && !failed_ ? FinishReason::max_tokens : reason;
   outcome.error = error;
+  outcome.status = status;
   if (generation_) {
     if (!generation_->finished()) generation_->finish(reason);
     outcome.text = stops_.push(stream_->finish());
@@ -183,7 +183,7 @@ void Job::end(FinishReason reason, const std::string& error) {
     if (count > 1 && seconds > 0) {
       outcome.ms_per_token = 1e3 * seconds / (count - 1);
       outcome.policy_share = policy_seconds_ / seconds;
-      outcome.refresh_share = refresh_seconds_ / seconds;
+      outcome.refresh_share = outcome.result.refresh_seconds / seconds;
     }
     if (latency_) {
       const int middle =

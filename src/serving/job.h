@@ -56,25 +56,28 @@ class Job {
   // `seconds` of a pass that this was part of. Puts the scores of a prompt's tokens out.
   void complete_dense(double seconds);
 
-  ControlledStep next_step();
+  // `together`: how many sequences are decoded at a time now.
+  ControlledStep next_step(int together);
   // The step's outcome; `policy_seconds` of the batch. What is put out later by deliver().
   void complete_step(double policy_seconds);
   // Puts the last step's token out, and the outcome when it was the last one.
   void deliver();
 
-  // Ends it with what there is; an error if `error` is not empty.
-  void end(FinishReason reason, const std::string& error = {});
+  // Ends it with what there is; an error if `error` is not empty, with this HTTP status.
+  void end(FinishReason reason, const std::string& error = {}, int status = 500);
+  // Gives back its cache. It must have ended; no other call may follow but cancel().
+  void release() { generation_.reset(); }
 
   const Generation& generation() const { return *generation_; }
 
-  double seconds() const { return since_submitted_.seconds(); }
+  double seconds_running() const { return since_submitted_.seconds() - waited_; }
   double seconds_to_first_token() const { return first_token_; }
   double seconds_of_last_token() const { return last_gap_; }
 
  private:
   void score(std::span<const float> logits, int32_t token, TokenOutput& out) const;
   void put_prompt_scores();
-  void take_next_budget();
+  void take_next_budget(int together);
 
   const JobRequest request_;
   const ServedModel& served_;
@@ -93,8 +96,8 @@ class Job {
   int cached_tokens_ = 0;
 
   Stopwatch since_submitted_;
-  double first_token_ = 0, last_token_ = 0, last_gap_ = 0;
-  double policy_seconds_ = 0, refresh_seconds_ = 0;  // from the second token on
+  double waited_ = 0, first_token_ = 0, last_token_ = 0, last_gap_ = 0;
+  double policy_seconds_ = 0;  // from the second token on
 };
 
 }  // namespace sol

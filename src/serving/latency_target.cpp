@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "sol/frozen_model.h"
+
 namespace sol {
 
-Budget LatencyTarget::next(int keys, int tokens, double spent_ms) {
+Budget LatencyTarget::next(int keys, int tokens, double spent_ms, int together) {
+  lowest_now_ = lowest_;
+  if (together > most_skipping_sequences) lowest_now_.rho = 1.0f;
   if (tokens > tokens_ && predicted_ms_ > 0) {
     // Half of what the last episode says: other requests come and go, and one slow token is no
     // trend.
@@ -16,7 +20,7 @@ Budget LatencyTarget::next(int keys, int tokens, double spent_ms) {
   const double wanted = std::clamp((target_ms_ * (tokens + ahead) - spent_ms) / ahead,
                                    0.5 * target_ms_, 1.5 * target_ms_);
   const int middle = keys + costs_.horizon() / 2;
-  const Budget budget = costs_.budget_for(wanted / load_, middle, lowest_);
+  const Budget budget = costs_.budget_for(wanted / load_, middle, lowest_now_);
   predicted_ms_ = costs_.token_ms(budget.kappa, budget.rho, middle);
   tokens_ = tokens;
   spent_ms_ = spent_ms;
@@ -24,12 +28,11 @@ Budget LatencyTarget::next(int keys, int tokens, double spent_ms) {
 }
 
 double LatencyTarget::fastest_ms(int keys) const {
-  return load_ * std::min(costs_.token_ms(lowest_.kappa, lowest_.rho, keys),
-                          costs_.token_ms(1.0f, 1.0f, keys));
+  return load_ * costs_.fastest_ms(keys, lowest_now_);
 }
 
 double LatencyTarget::dense_ms(int keys) const {
-  return load_ * costs_.token_ms(1.0f, 1.0f, keys);
+  return load_ * costs_.dense_ms(keys);
 }
 
 }  // namespace sol

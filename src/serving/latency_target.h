@@ -10,13 +10,13 @@ class LatencyTarget {
  public:
   // `costs` must outlive it. `lowest`: what the shares may not fall below.
   LatencyTarget(const CostTable& costs, double target_ms, const Budget& lowest)
-      : costs_(costs), target_ms_(target_ms), lowest_(lowest) {}
+      : costs_(costs), target_ms_(target_ms), lowest_(lowest), lowest_now_(lowest) {}
 
   // The budget of the next episode, at `keys` in the cache. `tokens` and `spent_ms`: so far, from
-  // the second token on.
-  Budget next(int keys, int tokens, double spent_ms);
+  // the second token on. `together`: sequences that are decoded at a time now; where they are too
+  // many for dropped channels to save time, only the context is lowered.
+  Budget next(int keys, int tokens, double spent_ms, int together = 1);
 
-  double target_ms() const { return target_ms_; }
   // What the table says for this length at the load that the last episodes saw.
   double fastest_ms(int keys) const;
   double dense_ms(int keys) const;
@@ -24,7 +24,8 @@ class LatencyTarget {
  private:
   const CostTable& costs_;
   double target_ms_;
-  Budget lowest_;
+  Budget lowest_;  // while alone
+  Budget lowest_now_;
   double load_ = 1.0;        // measured time by the table's
   double predicted_ms_ = 0;  // per token of the running episode, by the table
   int tokens_ = 0;           // at its beginning

@@ -7,7 +7,7 @@
 namespace sol {
 namespace {
 
-// A factor of about two apart, from half a millisecond to minutes.
+// From a token of a tiny model to a long prompt of a large one, in seconds.
 std::vector<double> time_bounds() {
   std::vector<double> bounds;
   for (double decade = 1e-4; decade < 100.0; decade *= 10)

@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include "serving/dial.h"
-#include "serving/latency_target.h"
 #include "serving/request_fields.h"
+#include "serving/rounded.h"
 
 namespace sol {
 namespace {
 
 Json axis_json(const ServedModel& served, Axis axis) {
   const double unit = axis == Axis::eta ? 16.0 : 1.0;
-  const auto shown = [&](float value) {
-    return std::stod(fmt::format("{:.6g}", unit * static_cast<double>(value)));
-  };
+  const auto shown = [&](float value) { return rounded(unit * static_cast<double>(value), 6); };
   const std::vector<float> values = served.space().levels(axis);
   Json levels = Json::array();
   for (const float level : values) levels.push_back(shown(level));
@@ -40,9 +38,10 @@ Json describe_models(const ServedModel& served) {
   sol["budget"] = {{"low", range.low}, {"high", range.high}};
   sol["latency"] = nullptr;
   if (served.costs) {
-    const LatencyTarget target(*served.costs, 1.0, lowest_budget(served));
     const int keys = served.costs->lengths().front().keys;
-    sol["latency"] = {{"fastest_ms", target.fastest_ms(keys)}, {"dense_ms", target.dense_ms(keys)}};
+    sol["latency"] = {
+        {"fastest_ms", rounded(served.costs->fastest_ms(keys, lowest_budget(served)))},
+        {"dense_ms", rounded(served.costs->dense_ms(keys))}};
   }
   sol["controller"] = nullptr;
   if (served.controller)
@@ -87,9 +86,11 @@ Json detokenize(const Json& request, const ServedModel& served) {
   std::vector<int32_t> ids;
   for (const Json& token : *tokens) {
     const bool known = token.is_number_integer() && token.get<int64_t>() >= 0 &&
-                       token.get<int64_t>() < served.tokenizer->vocab_size();
+                       token.get<int64_t>() < served.tokenizer->vocab_size() &&
+                       served.tokenizer->has_token(token.get<int32_t>());
     if (!known)
-      throw bad_field("tokens", fmt::format("{} is no token's id", to_text(token)), "out_of_range");
+      throw bad_field("tokens", fmt::format("element {} is no token's id", ids.size()),
+                      "out_of_range");
     ids.push_back(token.get<int32_t>());
   }
   return {{"prompt", served.tokenizer->decode(ids)}};

@@ -34,6 +34,7 @@ struct TokenOutput {
 struct Outcome {
   FinishReason finish = FinishReason::none;
   std::string error;  // not empty: it broke, and nothing else here counts
+  int status = 500;   // of an error, for HTTP
   std::string text;   // the last of it
   GenerationResult result;
   int cached_tokens = 0;                       // of the prompt, computed for another request before

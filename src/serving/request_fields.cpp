@@ -89,7 +89,7 @@ std::optional<std::vector<std::string>> RequestFields::text_or_texts(const std::
 
 void RequestFields::reject_unknown() const {
   for (const auto& [name, value] : object_.items()) {
-    if (known_.contains(name)) continue;
+    if (known_.contains(name) || value.is_null()) continue;
     throw bad_field(full_name(name),
                     fmt::format("unknown field; known are {}", fmt::join(known_, ", ")),
                     "unknown_field");

@@ -12,7 +12,7 @@
 namespace sol {
 namespace {
 
-// Reservations are rounded up to whole cache blocks, generously.
+// Reservations are rounded up to whole cache blocks, or more.
 constexpr int64_t reservation_grain = 64;
 // A prompt waits for another one that is being computed when it would save so many tokens.
 constexpr int worth_waiting_for = 32;
@@ -80,8 +80,7 @@ void Scheduler::run() {
       publish();
     } catch (const std::exception& error) {  // memory has run out, say: the server goes on
       prefixes_.shrink_to(0);
-      for (const auto& job : running_)
-        if (!job->finished()) job->end(FinishReason::cancelled, error.what());
+      fail_jobs({running_.begin(), running_.end()}, error.what());
     }
   }
   Jobs rest(running_.begin(), running_.end());
@@ -90,7 +89,8 @@ void Scheduler::run() {
     while (auto job = queue_.pop([](const auto&) { return decltype(queue_)::Verdict::take; }))
       rest.push_back(*job);
   }
-  fail_jobs(rest, "the server is shutting down");
+  for (const auto& job : rest)
+    if (!job->finished()) job->end(FinishReason::cancelled, "the server is shutting down", 503);
   retire_finished();
   prefixes_.shrink_to(0);
   publish();
@@ -128,7 +128,7 @@ void Scheduler::drop_cancelled() {
 }
 
 int64_t Scheduler::reserved_tokens(const Job& job) const {
-  return (job.most_tokens() + reservation_grain) / reservation_grain * reservation_grain;
+  return (job.most_tokens() + reservation_grain - 1) / reservation_grain * reservation_grain;
 }
 
 int64_t Scheduler::running_tokens() const {
@@ -144,7 +144,7 @@ FairQueue<std::shared_ptr<Job>>::Verdict Scheduler::judge(const Job& job) const 
   if (job.request().score_prompt) return Verdict::take;
   const int known = prefixes_.match(job.request().prompt, most_shared(job));
   for (const auto& other : running_) {
-    if (!other->in_prompt() || other->dense_due() == 0) continue;
+    if (other->finished() || !other->in_prompt() || other->dense_due() == 0) continue;
     const int common =
         std::min(common_prefix(other->request().prompt, job.request().prompt), most_shared(job));
     if (common >= known + worth_waiting_for) return Verdict::later;
@@ -237,7 +237,7 @@ void Scheduler::run_steps() {
   for (const auto& job : running_) {
     if (job->finished() || job->dense_due() > 0) continue;
     try {
-      steps.push_back(job->next_step());
+      steps.push_back(job->next_step(static_cast<int>(running_.size())));
       jobs.push_back(job);
     } catch (const std::exception& error) {
       fail_jobs({job}, error.what());
@@ -271,7 +271,11 @@ void Scheduler::run_steps() {
     metrics_.count_token(
         jobs[i]->generation().last_action(),
         first ? jobs[i]->seconds_to_first_token() : jobs[i]->seconds_of_last_token(), first);
-    jobs[i]->deliver();
+    try {
+      jobs[i]->deliver();
+    } catch (const std::exception& error) {
+      fail_jobs({jobs[i]}, error.what());
+    }
   }
 }
 
@@ -285,9 +289,11 @@ void Scheduler::retire_finished() {
     if (!job.failed()) {
       const GenerationResult& result = job.generation().result();
       metrics_.count_finished(result.realised, result.effective_steps);
-      if (!job.cancelled()) keep_prefix(job, true);
+      if (result.finish != FinishReason::cancelled) keep_prefix(job, true);
     }
-    const double seconds = job.seconds();
+    const double seconds = job.seconds_running();
+    // Its client may be slow to read: the answer stays, the cache does not.
+    job.release();
     it = running_.erase(it);
     const std::lock_guard lock(mutex_);
     seconds_per_job_ += 0.1 * (seconds - seconds_per_job_);
@@ -297,7 +303,8 @@ void Scheduler::retire_finished() {
 }
 
 void Scheduler::fail_jobs(const Jobs& jobs, const std::string& reason) {
-  for (const auto& job : jobs) job->end(FinishReason::cancelled, reason);
+  for (const auto& job : jobs)
+    if (!job->finished()) job->end(FinishReason::cancelled, reason);
 }
 
 void Scheduler::publish() {

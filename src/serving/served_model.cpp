@@ -2,12 +2,29 @@
 
 #include <algorithm>
 
+#include "policy/policies.h"
+
 namespace sol {
 
 ActionSpace default_space() {
   return ActionSpace({0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f},
                      {0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f},
                      {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+}
+
+void use_controller(ServedModel& served, Controller controller, const std::string& name) {
+  served.controller = std::move(controller);
+  served.controller_name = name;
+  served.sequence = served.controller->settings().sequence;
+  served.horizon = served.controller->settings().horizon;
+  served.learned = served.controller->greedy_policy(served.deterministic);
+  served.fixed = make_fixed_policy(served.controller->space());
+}
+
+void use_fixed_policy(ServedModel& served, const SequenceOptions& sequence, int horizon) {
+  served.sequence = sequence;
+  served.horizon = horizon;
+  served.fixed = make_fixed_policy(default_space());
 }
 
 Budget lowest_budget(const ServedModel& served) {

@@ -36,6 +36,11 @@ struct ServedModel {
   const ActionSpace& space() const { return fixed->space(); }
 };
 
+// Who picks the actions, the page rule and the horizon: a controller's (the features depend on
+// sinks and window, and the policy was trained with these pages), or the fixed policy alone.
+void use_controller(ServedModel& served, Controller controller, const std::string& name);
+void use_fixed_policy(ServedModel& served, const SequenceOptions& sequence, int horizon);
+
 // The levels that a server without a controller mixes: the paper's ranges in even steps.
 ActionSpace default_space();
 

@@ -37,6 +37,10 @@ TEST(CostTable, LowersAxesByWhatTheySave) {
   const Budget far = costs.budget_for(14, 300, lowest);
   EXPECT_LT(far.kappa, far.rho);  // at this length the context saves more
   EXPECT_EQ(costs.budget_for(0.1, 100, lowest), (Budget{0.5f, 0.5f, 1.0f}));
+  // A refresh of 8 ms in 16 tokens takes back more than the 0.3 ms that are saved.
+  const CostTable slower(16, {0.5f}, {{100, 10, 8, {0}}}, {0.3});
+  EXPECT_EQ(slower.budget_for(9, 100, lowest), Budget{});
+  EXPECT_EQ(slower.fastest_ms(100, lowest), 10);
   const CostTable useless(16, {0.5f}, {{100, 10, 16, {-1}}}, {0});
   EXPECT_EQ(useless.budget_for(5, 100, lowest), Budget{});
 }

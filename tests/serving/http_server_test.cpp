@@ -552,15 +552,32 @@ TEST(HttpServer, WhatIsNoJsonIsAnError) {
     EXPECT_EQ(answer.status, 400) << body;
     EXPECT_TRUE(answer.json.contains("error")) << answer.body;
   }
-  const auto deep = server().post(complete, std::string(100000, '['));
-  EXPECT_EQ(deep.status, 400);
+  // Shapes that would take minutes to build or a stack to print.
+  const auto nested = [](int n) { return std::string(n, '[') + std::string(n, ']'); };
+  std::string objects = "{\"messages\":[{}", fields = "{\"a0\":0";
+  for (int i = 1; i < 300000; ++i) objects += ",{}";
+  for (int i = 1; i < 300; ++i) fields += ",\"a" + std::to_string(i) + "\":0";
+  for (const std::string& body :
+       {nested(100000), "{\"tokens\":" + nested(100000) + "}", objects + "]}", fields + "}"})
+    for (const char* path : {complete, "/detokenize"}) {
+      const auto refused = server().post(path, body);
+      EXPECT_EQ(refused.status, 400);
+      EXPECT_EQ(refused.json["error"]["code"], "invalid_json") << refused.body;
+    }
+  EXPECT_EQ(server().post("/detokenize", std::string(R"({"tokens": [1, [[2]]]})")).json["error"]["code"],
+            "out_of_range");
   EXPECT_EQ(server().get("/health").status, 200);
 }
 
 TEST(HttpServer, OtherPathsMethodsTypesAndHostsAreErrors) {
   EXPECT_EQ(server().get("/nope").json["error"]["code"], "not_found");
+  EXPECT_EQ(server().get("/v1/completions").status, 405);
+  EXPECT_EQ(server().post("/health", Json::object()).status, 405);
   auto client = server().client();
-  auto result = client.Delete("/v1/models");
+  auto result = client.Delete("/nope");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 404);
+  result = client.Delete("/v1/models");
   ASSERT_TRUE(result);
   EXPECT_EQ(result->status, 405);
   result = client.Post(complete, R"({"prompt":"x"})", "text/plain");
@@ -595,6 +612,49 @@ TEST(HttpServer, DescribesItself) {
   EXPECT_THAT(server().get("/metrics").body,
               AllOf(HasSubstr("sol_requests_total{path=\"/v1/completions\",status=\"200\"}"),
                     HasSubstr("sol_generated_tokens_total")));
+}
+
+// What the harness' local-chat-completions and clients that send nulls say.
+TEST(HttpServer, TakesWhatClientsAddWithoutMeaningAnything) {
+  const auto answer = server().post(
+      chat, {{"messages", {{{"role", "user"}, {"content", "Hello"}, {"type", "text"}}}},
+             {"max_tokens", 2},
+             {"tools", nullptr},
+             {"sol", nullptr}});
+  EXPECT_EQ(answer.status, 200) << answer.body;
+}
+
+// A chat that does not say how much must fit a server for one request at a time.
+TEST(HttpServer, AChatWithoutALimitFits) {
+  SchedulerOptions options = TestServer::default_options();
+  options.batch = 1;
+  options.cache_tokens = 512;
+  TestServer narrow(options);
+  const auto answer =
+      narrow.post(chat, {{"messages", {{{"role", "user"}, {"content", "Hello"}}}}, {"stop", "e"}});
+  EXPECT_EQ(answer.status, 200) << answer.body;
+}
+
+TEST(HttpServer, OffsetsPointIntoTheText) {
+  const auto answer = server().post(complete, {{"prompt", "Gr\u00fc\u00dfe \U0001F600, said he."},
+                                               {"max_tokens", 0},
+                                               {"logprobs", 0},
+                                               {"echo", true}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const Json& logprobs = answer.json["choices"][0]["logprobs"];
+  std::u32string text;
+  for (const char32_t c : U"Gr\u00fc\u00dfe \U0001F600, said he.") text += c;
+  text.pop_back();
+  for (size_t i = 0; i < logprobs["tokens"].size(); ++i) {
+    const std::string token = logprobs["tokens"][i];
+    const size_t offset = logprobs["text_offset"][i];
+    ASSERT_LE(offset, text.size());
+    if (token.size() == 1 && token[0] >= ' ') {
+      EXPECT_EQ(text[offset], static_cast<char32_t>(token[0])) << i;
+    }
+  }
+  EXPECT_EQ(logprobs["text_offset"][1], 0);  // the begin token is not text
+  EXPECT_EQ(answer.json["choices"][0]["finish_reason"], "length");
 }
 
 TEST(HttpServer, AsksForItsKey) {
@@ -639,6 +699,106 @@ TEST(HttpServer, LimitsBodies) {
   EXPECT_EQ(answer.status, 413);
   EXPECT_EQ(answer.json["error"]["code"], "body_too_large");
   EXPECT_EQ(small.get("/health").status, 200);
+  EXPECT_EQ(small.post(complete, Json{{"prompt", "x"}, {"stop", std::string(1025, 'x')}}).status,
+            413);
+}
+
+// Bytes as they are, for what no client library would send; returns what comes back until the
+// server closes, or `seconds` are over.
+class RawConnection {
+ public:
+  explicit RawConnection(const TestServer& server) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(server.port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
+      throw std::runtime_error("connect failed");
+    const timeval patience{0, 20000};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  }
+  ~RawConnection() { close(socket_); }
+
+  bool send(const std::string& bytes) {
+    for (size_t at = 0; at < bytes.size();) {
+      const ssize_t sent = ::send(socket_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      at += static_cast<size_t>(sent);
+    }
+    return true;
+  }
+  // Whether the server has closed within so many seconds; what it said is kept.
+  bool closed_within(double seconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (std::chrono::steady_clock::now() < end) {
+      char buffer[4096];
+      const ssize_t got = recv(socket_, buffer, sizeof(buffer), 0);
+      if (got > 0)
+        answer.append(buffer, static_cast<size_t>(got));
+      else if (got == 0 || errno == ECONNRESET)
+        return true;
+    }
+    return false;
+  }
+  std::string answer;
+
+ private:
+  int socket_;
+};
+
+// However a request is framed, it has one size and one time.
+TEST(HttpServer, RequestsWithoutAnEndAreGivenUp) {
+  HttpOptions http;
+  http.body_limit = 100000;
+  http.request_seconds = 0.5;
+  TestServer small(TestServer::default_options(), http);
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+      "Content-Type: application/json\r\n";
+  for (const std::string& begin :
+       {std::string("GET /"), head + "X-Long: ", head + "Transfer-Encoding: chunked\r\n\r\n"}) {
+    RawConnection connection(small);
+    const bool chunked = begin.find("chunked") != std::string::npos;
+    const std::string more =
+        chunked ? "1000\r\n" + std::string(0x1000, ' ') + "\r\n" : std::string(4096, 'x');
+    bool open = connection.send(begin);
+    int64_t sent = 0;
+    for (; open && sent < (64 << 20); sent += 4096) open = connection.send(more);
+    EXPECT_FALSE(open && !connection.closed_within(2)) << begin;
+    EXPECT_LT(sent, 32 << 20) << begin;  // what sockets buffer, and the limit
+  }
+  // A byte at a time.
+  RawConnection slow(small);
+  bool closed = false;
+  for (int i = 0; i < 60 && !closed; ++i) closed = !slow.send("a") || slow.closed_within(0.05);
+  EXPECT_TRUE(closed);
+  const auto compressed = small.client().Post(complete, {{"Content-Encoding", "gzip"}},
+                                              std::string("\x1f\x8b"), "application/json");
+  ASSERT_TRUE(compressed);
+  EXPECT_EQ(compressed->status, 415);
+  EXPECT_EQ(small.get("/health").status, 200);
+}
+
+// The body of a request that was refused unread is not the next request.
+TEST(HttpServer, RefusedBodiesAreNotRequests) {
+  RawConnection connection(server());
+  const std::string inner = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  connection.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: evil.example\r\nContent-Type: text/plain\r\n"
+      "Content-Length: " +
+      std::to_string(inner.size()) + "\r\n\r\n" + inner);
+  EXPECT_TRUE(connection.closed_within(3));
+  EXPECT_THAT(connection.answer, HasSubstr(" 403 "));
+  EXPECT_THAT(connection.answer, testing::Not(HasSubstr(" 200 ")));
+}
+
+TEST(HttpServer, RangesAndEncodingsOfAnswersAreIgnored) {
+  const auto whole = server().client().Get(
+      "/v1/models", {{"Range", "bytes=0-1,0-1"}, {"Accept-Encoding", "br, gzip"}});
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->status, 200);
+  EXPECT_FALSE(whole->has_header("Content-Encoding"));
+  EXPECT_FALSE(Json::parse(whole->body)["data"].empty());
 }
 
 // A stream whose first event has come, read on when asked to.
@@ -713,6 +873,8 @@ TEST(HttpServer, AClientThatLeavesFreesItsPlace) {
   }
   EXPECT_TRUE(fresh.becomes_idle());
   EXPECT_EQ(fresh.metrics().gauges().reserved_tokens, 0);
+  // What is left of the cache are kept beginnings.
+  EXPECT_LE(fresh.served().model->cache_use().blocks, 512u / 32u);
   // One that waits for the whole answer.
   auto client = fresh.client();
   client.set_read_timeout(0, 50000);
@@ -767,30 +929,6 @@ TEST(HttpServer, LoadsBeforeItServes) {
         HttpServer(taken, metrics).start();
       },
       Error);
-}
-
-// A request that comes a byte at a time does not hold its connection for ever.
-TEST(HttpServer, SlowRequestsAreGivenUp) {
-  HttpOptions http;
-  http.request_seconds = 0.3;
-  TestServer hasty(TestServer::default_options(), http);
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(hasty.port()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const auto begin = std::chrono::steady_clock::now();
-  bool closed = false;
-  for (int i = 0; i < 100 && !closed; ++i) {
-    closed = send(socket, "a", 1, MSG_NOSIGNAL) < 0;
-    char byte;
-    closed = closed || recv(socket, &byte, 1, MSG_DONTWAIT) == 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  close(socket);
-  EXPECT_TRUE(closed);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 // Every example of docs/http-api.md gives the status that stands behind it.

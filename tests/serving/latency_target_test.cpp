@@ -52,5 +52,14 @@ TEST(LatencyTarget, KnowsWhatThePresentLoadAllows) {
   EXPECT_GT(target.dense_ms(100), 25.0);  // 20 ms a token at the lowest shares
 }
 
+// Of many sequences together somebody keeps every channel: lowering ρ would cost and save nothing.
+TEST(LatencyTarget, LowersNoChannelsForManySequences) {
+  const CostTable costs = test::made_costs();
+  LatencyTarget target(costs, 7.0, lowest);
+  EXPECT_LT(target.next(100, 0, 0, 4).rho, 1.0f);
+  EXPECT_EQ(target.next(100, 16, 16 * 12.0, 5), Budget{});
+  EXPECT_DOUBLE_EQ(target.fastest_ms(100), target.dense_ms(100));
+}
+
 }  // namespace
 }  // namespace sol

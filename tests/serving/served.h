@@ -36,15 +36,11 @@ inline ServedModel load_served(bool with_controller = true) {
   served.context = 512;
   served.chat.emplace(made_chat_template(), "the test's template",
                       served.tokenizer->token_bytes(served.tokenizer->bos_token_id()));
-  served.fixed = make_fixed_policy(default_space());
   if (with_controller) {
-    served.controller = Controller::load(dir / "controllers/2l-harsh");
-    served.controller_name = "2l-harsh";
-    served.sequence = served.controller->settings().sequence;
-    served.horizon = served.controller->settings().horizon;
-    served.learned = served.controller->greedy_policy(true);
-    served.fixed = make_fixed_policy(served.controller->space());
+    use_controller(served, Controller::load(dir / "controllers/2l-harsh"), "2l-harsh");
     served.reasoning_effort = {{"low", 0.5}, {"medium", 0.7}, {"high", 0.85}};
+  } else {
+    use_fixed_policy(served, {}, 16);
   }
   served.costs = made_costs(served.horizon);
   return served;

@@ -128,5 +128,6 @@ void add_pretrain_command(CLI::App& app) {
 }  // namespace sol::app
 
 int main(int argc, char** argv) {
-  return sol::app::run_program(argc, argv, sol::app::add_pretrain_command);
+  return sol::app::run_program(argc, argv, sol::app::add_pretrain_command,
+                               {"sol-pretrain", "sol-pretrain: trains a base model for sol"});
 }
