@@ -88,12 +88,16 @@ T convert_or_fail(const Json& value, const char* field, const std::string& where
   return out;
 }
 
-// Notes the keys of every object that is open, to find those that occur twice.
-class KeyCheck {
- public:
-  explicit KeyCheck(const std::string& where) : where_(where) {}
+// Far beyond what anybody nests; each level costs a hundred times the byte that opens it.
+constexpr int most_levels = 256;
 
-  bool operator()(int, Json::parse_event_t event, Json& value) {
+// Notes the keys of every object that is open, to find those that occur twice.
+class ParseCheck {
+ public:
+  explicit ParseCheck(const std::string& where) : where_(where) {}
+
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    if (depth > most_levels) fail("{}: nested more than {} levels deep", where_, most_levels);
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key) {
@@ -128,7 +132,7 @@ std::string to_text(const Json& json, int indent) {
 
 Json parse_json(std::string_view text, const std::string& where) {
   try {
-    return Json::parse(text, KeyCheck(where));
+    return Json::parse(text, ParseCheck(where));
   } catch (const Json::exception& error) {
     const bool lines = text.find('\n') != text.npos;
     fail("{}: not valid JSON: {}", where, json_reason(error.what(), lines));

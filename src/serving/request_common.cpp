@@ -35,7 +35,7 @@ void check_model(RequestFields& fields, const ServedModel& served) {
 }  // namespace
 
 CommonFields read_common(RequestFields& fields, const ServedModel& served, const std::string& party,
-                   CompletionRequest& request) {
+                         CompletionRequest& request) {
   CommonFields common;
   check_model(fields, served);
   SamplingOptions& sampling = common.options.sampling;

@@ -65,6 +65,17 @@ TEST(Json, OneKeyTwiceIsAnError) {
             3u);
 }
 
+TEST(Json, DeepNestingIsAnError) {
+  const auto nested = [](size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  EXPECT_NO_THROW(parse_json(nested(200), "a"));
+  EXPECT_THAT([&] { parse_json(nested(300), "a.json"); }, throws({"a.json", "nested"}));
+  std::string objects;
+  for (int i = 0; i < 300; ++i) objects += "{\"a\":";
+  EXPECT_THAT([&] { parse_json(objects, "a.json"); }, throws({"nested"}));
+}
+
 TEST(Json, ErrorsAreForPeople) {
   const auto message = [](const char* text) {
     try {

@@ -564,8 +564,9 @@ TEST(HttpServer, WhatIsNoJsonIsAnError) {
       EXPECT_EQ(refused.status, 400);
       EXPECT_EQ(refused.json["error"]["code"], "invalid_json") << refused.body;
     }
-  EXPECT_EQ(server().post("/detokenize", std::string(R"({"tokens": [1, [[2]]]})")).json["error"]["code"],
-            "out_of_range");
+  EXPECT_EQ(
+      server().post("/detokenize", std::string(R"({"tokens": [1, [[2]]]})")).json["error"]["code"],
+      "out_of_range");
   EXPECT_EQ(server().get("/health").status, 200);
 }
 
