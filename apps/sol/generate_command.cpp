@@ -101,6 +101,7 @@ void run_generate(GenerateFlags& flags) {
   options.budget = plan.budget;
   options.horizon = plan.horizon;
   options.refresh = flags.refresh == "on";
+  options.make_up = plan.controller.has_value();
   options.sampling.seed = flags.model.seed;
 
   const std::string prompt = flags.prompt ? *flags.prompt : read_standard_input();

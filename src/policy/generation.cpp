@@ -110,11 +110,30 @@ ControlledStep Generation::next_step() {
   assert(!finished() && controlled_.state && dense_due() == 0);
   if (controlled_.episode.finished()) {
     ++episode_index_;
-    begin_episode(controlled_, options_.budget, options_.horizon, episode_id());
+    begin_episode(controlled_, next_budget(), options_.horizon, episode_id());
   }
   ControlledStep step{&controlled_, tokens_.back(), {}, &cost_, nullptr};
   step.out.logits = logits_.data();
   return step;
+}
+
+// So that the average over the steps so far and an episode more meets the budget, within the
+// levels. What is older than four episodes is not made up for: it would be swings.
+Budget Generation::next_budget() const {
+  if (!options_.make_up || average_.count() == 0) return options_.budget;
+  const Budget realised = average_.mean_or({});
+  const double episodes = std::min(static_cast<double>(average_.count()) / options_.horizon, 4.0);
+  const ActionSpace& space = controlled_.policy->space();
+  const auto corrected = [&](Axis axis, float target, float spent) {
+    const std::vector<float> levels = space.levels(axis);
+    const auto asked = static_cast<double>(target) +
+                       episodes * (static_cast<double>(target) - static_cast<double>(spent));
+    return std::clamp(static_cast<float>(asked), levels.front(), levels.back());
+  };
+  const Budget& target = options_.budget;
+  return {corrected(Axis::kappa, target.kappa, realised.kappa),
+          corrected(Axis::rho, target.rho, realised.rho),
+          corrected(Axis::eta, target.eta, realised.eta)};
 }
 
 Action Generation::last_action() const {

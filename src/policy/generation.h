@@ -20,8 +20,11 @@ namespace sol {
 struct GenerationOptions {
   SequenceOptions sequence;
   Budget budget;
-  int horizon = 16;         // T: steps of an episode
-  bool refresh = true;      // false: the policy restarts after T steps, the cache stays as it is
+  int horizon = 16;     // T: steps of an episode
+  bool refresh = true;  // false: the policy restarts after T steps, the cache stays as it is
+  // What earlier episodes spent beside the budget is made up for by what the next one is asked for:
+  // for policies that forget it, as the learned one does.
+  bool make_up = false;
   int max_tokens = -1;      // -1: up to the context's end
   bool ignore_end = false;  // go on after an end-of-text token
   SamplingOptions sampling;
@@ -101,6 +104,7 @@ class Generation {
 
  private:
   EpisodeId episode_id() const;
+  Budget next_budget() const;
   bool refresh_due() const;
 
   FrozenModel& model_;

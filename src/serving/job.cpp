@@ -43,6 +43,8 @@ void Job::begin(std::unique_ptr<Sequence> cached) {
   cached_tokens_ = cached ? cached->length() : 0;
   GenerationOptions options = request_.options;
   options.budget = request_.dial.budget;
+  // The fixed policy carries over by itself, and a time has a loop of its own.
+  options.make_up = request_.dial.policy == served_.learned && !latency_;
   if (latency_) options.budget = latency_->next(static_cast<int>(request_.prompt.size()), 0, 0.0);
   generation_ = std::make_unique<Generation>(*served_.model, *request_.dial.policy, request_.prompt,
                                              options, std::move(cached));

@@ -332,6 +332,44 @@ TEST(Generation, PiecesOfPromptsAndCachedPrefixesChangeNothing) {
   }
 }
 
+// Spends a fixed amount more than it is asked for in every episode.
+class WastefulPolicy final : public Policy {
+ public:
+  std::string name() const override { return "wasteful"; }
+  const ActionSpace& space() const override { return space_; }
+  struct State : PolicyState {
+    int dense_steps;
+  };
+  std::unique_ptr<PolicyState> begin(const Budget& budget, int steps,
+                                     const EpisodeId&) const override {
+    auto state = std::make_unique<State>();
+    state->dense_steps = static_cast<int>((budget.kappa - 0.25f) / 0.75f * steps + 0.5f) + 2;
+    return state;
+  }
+  void next(std::span<PolicyStep> steps) const override {
+    for (PolicyStep& step : steps)
+      step.action = step.observation->step <= static_cast<State*>(step.state)->dense_steps ? 1 : 0;
+  }
+
+ private:
+  ActionSpace space_{{0.25f, 1.0f}, {1.0f}, {16}};
+};
+
+TEST(Generation, MakesUpForWhatEarlierEpisodesSpent) {
+  const auto model = tiny_model();
+  const WastefulPolicy policy;
+  GenerationOptions options = options_for(96);
+  options.horizon = 16;
+  options.budget = {0.5f, 1.0f, 1.0f};
+  Generation wasteful(*model, policy, prompt_of(12), options);
+  run_to_end(*model, wasteful, 1000);
+  EXPECT_GT(wasteful.result().realised.kappa, 0.57f);
+  options.make_up = true;
+  Generation corrected(*model, policy, prompt_of(12), options);
+  run_to_end(*model, corrected, 1000);
+  EXPECT_NEAR(corrected.result().realised.kappa, 0.5f, 0.03f);
+}
+
 TEST(Generation, GivenTokensAreTakenInsteadOfDrawnOnes) {
   const auto model = tiny_model();
   const WatchingPolicy policy({0, 3, 5});

@@ -43,6 +43,7 @@ TEST(HttpServer, GreedyTextIsThatOfGeneration) {
   options.max_tokens = 40;
   options.ignore_end = true;
   options.budget = served.controller->budget_for_net_keep(0.6);
+  options.make_up = true;
   const GenerationResult expected =
       generate(*served.model, *served.learned, served.tokenizer->encode(prompt), options);
 
@@ -311,17 +312,29 @@ TEST(HttpServer, TimesAreAnsweredWithWhatBecameOfThem) {
 }
 
 TEST(HttpServer, RealisedBudgetsAreThoseAskedFor) {
-  for (const double budget : {0.4, 0.6, 0.8})
-    for (const char* policy : {"learned", "fixed"}) {
+  for (const char* policy : {"learned", "fixed"}) {
+    for (const double budget : {0.4, 0.6, 0.8}) {
       const auto answer = server().post(
           "/v1/completions", completion({{"max_tokens", 96},
                                          {"seed", 2},
                                          {"ignore_eos", true},
                                          {"sol", {{"budget", budget}, {"policy", policy}}}}));
       ASSERT_EQ(answer.status, 200) << answer.body;
-      EXPECT_NEAR(answer.json["choices"][0]["sol"]["realised"]["net"].get<double>(), budget, 0.06)
+      EXPECT_NEAR(answer.json["choices"][0]["sol"]["realised"]["net"].get<double>(), budget, 0.05)
           << policy;
     }
+    const auto answer = server().post(
+        "/v1/completions",
+        completion({{"max_tokens", 96},
+                    {"seed", 3},
+                    {"ignore_eos", true},
+                    {"sol", {{"keep", 0.3}, {"prune", 0.8}, {"bits", 12}, {"policy", policy}}}}));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const Json& realised = answer.json["choices"][0]["sol"]["realised"];
+    EXPECT_NEAR(realised["keep"].get<double>(), 0.3, 0.05) << policy;
+    EXPECT_NEAR(realised["prune"].get<double>(), 0.8, 0.05) << policy;
+    EXPECT_NEAR(realised["bits"].get<double>() / 16, 12.0 / 16, 0.05) << policy;
+  }
 }
 
 struct BadRequest {
