@@ -158,24 +158,29 @@ void run_serve(ServeFlags& flags) {
       served.context + 64, static_cast<int64_t>(options.batch) * std::min(served.context, 2048));
   options.cache_tokens = flags.cache_tokens > 0 ? flags.cache_tokens : usual;
   Scheduler scheduler(served, options, metrics);
-  std::thread engine([&] { scheduler.run(); });
   http.serve(served, scheduler);
   note("{} is ready after {:.1f} s: context {}, {} at a time, cache for {} tokens, {}", served.name,
        loading.seconds(), served.context, options.batch, options.cache_tokens,
        served.controller ? "controller " + served.controller_name : "no controller");
 
-  // Whatever ends the wait, the engine ends before what it uses.
   std::exception_ptr broken;
-  try {
-    wait_for_interrupt(http);
-  } catch (...) {
-    broken = std::current_exception();
-  }
-  note("shutting down: no more requests are taken, those that run have {} s", flags.drain_seconds);
-  http.refuse();
-  scheduler.drain(flags.drain_seconds);
-  scheduler.stop();
-  engine.join();
+  std::thread watch([&] {
+    try {
+      wait_for_interrupt(http);
+    } catch (...) {
+      broken = std::current_exception();
+    }
+    note("shutting down: no more requests are taken, those that run have {} s",
+         flags.drain_seconds);
+    http.refuse();
+    scheduler.drain(flags.drain_seconds);
+    scheduler.stop();
+  });
+  // On the thread that loaded the model: OpenMP has a team of threads for each thread that ever
+  // asked for one, and where there are more of them than processors none of them spins any more,
+  // which costs half a millisecond per token.
+  scheduler.run();
+  watch.join();
   http.stop();
   if (broken) std::rethrow_exception(broken);
 }
