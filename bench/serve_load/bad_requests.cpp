@@ -141,7 +141,6 @@ std::vector<BadRequest> malformed_messages() {
        head("POST /v1/completions",
             type + "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n"),
        400, ""},
-      {"broken compression", post("nonsense", type + "Content-Encoding: gzip\r\n"), 400, ""},
       {"a long address", message("GET /" + std::string(9000, 'a'), "", ""), 414, ""},
       // Another host's request must not bring a second one along in its body.
       {"another host",
@@ -149,7 +148,7 @@ std::vector<BadRequest> malformed_messages() {
        "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n",
        403, ""},
       {"a body in pieces", chunked(good, 7), 200, ""},
-      {"a compressed body", post(gzip(good), type + "Content-Encoding: gzip\r\n"), 200, ""},
+      {"a compressed body", post(gzip(good), type + "Content-Encoding: gzip\r\n"), 415, ""},
       {"a range of the answer", post(good, type + "Range: bytes=5-9\r\n"), 200, ""},
   };
   return all;
@@ -166,8 +165,8 @@ std::vector<BadRequest> oversized(const TestedServer& server) {
       {"a long prompt", post(prompt), 400, "prompt"},
       {"a large body", post(text), 413, ""},
       {"a large body in pieces", chunked(text, 65536), 413, ""},
-      {"a body that unpacks to 16 MiB", post(bomb, type + "Content-Encoding: gzip\r\n"), 413, ""},
-      {"4 MB of headers", head("POST /v1/completions", headers + "\r\n"), 431, ""}};
+      {"a body that unpacks to 16 MiB", post(bomb, type + "Content-Encoding: gzip\r\n"), 415, ""},
+      {"4 MB of headers", head("POST /v1/completions", headers + "\r\n"), 413, ""}};
 }
 
 void check(const TestedServer& server, Report& report, const BadRequest& bad) {
