@@ -36,6 +36,9 @@ class Connection final : public httplib::Stream {
   // one that has sent more before it left. Never waits.
   bool closed() const;
 
+  // Whether the request went beyond its size, and was cut off there.
+  bool over_limit() const { return left_bytes_ == 0; }
+
   // No further request is taken from this connection.
   void close_after_answer() { closing_ = true; }
   bool closing() const { return closing_; }

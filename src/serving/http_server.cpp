@@ -165,6 +165,7 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
   const auto describe = [&](const char* code, const std::string& message) {
     answer(response, ApiError(response.status, "invalid_request_error", code, message));
   };
+  if (Connection::current() && Connection::current()->over_limit()) response.status = 413;
   // Found while the request was being read: what follows on the connection may be the rest of it.
   if (Connection* connection = Connection::current(); connection && response.status != 404)
     connection->close_after_answer();
@@ -179,8 +180,10 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
                       fmt::format("no {} {} here; docs/http-api.md lists what there is",
                                   request.method, request.path));
     case 413:
-      return describe("body_too_large",
-                      fmt::format("a request's body may have {} bytes", options.body_limit));
+      return describe(
+          "body_too_large",
+          fmt::format("a request's body may have {} bytes, and its headers some thousands",
+                      options.body_limit));
     case 414:
       return describe("uri_too_long", "the address is too long");
     default:
