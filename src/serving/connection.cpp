@@ -13,6 +13,7 @@ namespace sol {
 namespace {
 
 constexpr size_t buffer_bytes = 16 * 1024;
+constexpr std::chrono::seconds longest_lingering{2};
 
 thread_local Connection* current_connection = nullptr;
 
@@ -59,9 +60,20 @@ std::chrono::milliseconds Connection::left() const {
 }
 
 bool Connection::closed() const {
-  char byte;
-  if (!wait_for(POLLIN, std::chrono::milliseconds{0})) return false;
-  return recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  pollfd waited{socket_, POLLRDHUP, 0};
+  return poll(&waited, 1, 0) > 0;
+}
+
+void Connection::linger() {
+  shutdown(socket_, SHUT_WR);
+  const auto end = std::chrono::steady_clock::now() + longest_lingering;
+  for (;;) {
+    const auto rest =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (rest.count() <= 0 || !wait_for(POLLIN, rest) ||
+        recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) <= 0)
+      return;
+  }
 }
 
 bool Connection::is_readable() const {
@@ -109,6 +121,10 @@ void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
   read_address(getsockname, socket_, ip, port);
 }
 
+void ConnectionServer::let_connections_wait() const {
+  ::listen(svr_sock_, SOMAXCONN);
+}
+
 bool ConnectionServer::process_and_close_socket(socket_t socket) {
   Connection connection(socket, limits_);
   current_connection = &connection;
@@ -126,6 +142,7 @@ bool ConnectionServer::process_and_close_socket(socket_t socket) {
   } catch (const std::exception&) {
     served = false;  // no memory for an answer, say: this connection ends, the server does not
   }
+  if (connection.closing()) connection.linger();
   current_connection = nullptr;
   shutdown(socket, SHUT_RDWR);
   close(socket);

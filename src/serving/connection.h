@@ -25,15 +25,15 @@ class Connection final : public httplib::Stream {
   // The connection that the calling thread answers; null on threads that answer none.
   static Connection* current();
 
-  // Waits for the next request, up to the idle limit. False when none came or the client has gone;
-  // `ended` is asked now and then and ends the wait early.
+  // Waits for the next request, up to the idle limit. False when none came; `ended` is asked now and
+  // then and ends the wait early.
   template <typename Ended>
   bool wait_for_request(const Ended& ended);
   // From now on the request's limits are counted.
   void begin_request();
 
-  // Whether the client has closed its side: one that only stops sending counts as gone. Never
-  // waits.
+  // Whether the client has closed its side: one that only stops sending counts as gone, and so does
+  // one that has sent more before it left. Never waits.
   bool closed() const;
 
   // Whether the request went beyond its size, and was cut off there.
@@ -42,6 +42,9 @@ class Connection final : public httplib::Stream {
   // No further request is taken from this connection.
   void close_after_answer() { closing_ = true; }
   bool closing() const { return closing_; }
+  // To be called before the socket is closed: what the client is still sending is read for a while,
+  // or the system would reset the connection, and the answer with it.
+  void linger();
 
   bool is_readable() const override;
   bool is_writable() const override;
@@ -70,7 +73,7 @@ bool Connection::wait_for_request(const Ended& ended) {
   if (begin_ < end_) return true;
   for (std::chrono::milliseconds waited{0}; waited < limits_.idle; waited += slice) {
     if (ended()) return false;
-    if (wait_for(POLLIN, slice)) return !closed();
+    if (wait_for(POLLIN, slice)) return true;
   }
   return false;
 }
@@ -79,6 +82,10 @@ bool Connection::wait_for_request(const Ended& ended) {
 class ConnectionServer : public httplib::Server {
  public:
   explicit ConnectionServer(const ConnectionLimits& limits) : limits_(limits) {}
+
+  // httplib lets five connections wait to be accepted; of a crowd that comes at once, the others
+  // would have to try again a second later. To be called once the port is bound.
+  void let_connections_wait() const;
 
  private:
   bool process_and_close_socket(socket_t socket) override;

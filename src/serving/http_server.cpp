@@ -305,6 +305,7 @@ int HttpServer::start() {
         "cannot listen on {}:{}: the port is taken, needs other rights, or the host is not this "
         "machine; choose others with --host and --port",
         options.host, options.port);
+  impl_->server.let_connections_wait();
   impl_->thread = std::thread([impl = impl_.get()] {
     impl->server.listen_after_bind();
     impl->listening = false;

@@ -16,20 +16,23 @@ void Outbox::put(size_t index, TokenOutput token) {
     const std::lock_guard lock(mutex_);
     delivery_of(index).tokens.push_back(std::move(token));
   }
-  arrived_.notify_one();
+  if (each_token_) arrived_.notify_one();
 }
 
 void Outbox::finish(size_t index, Outcome outcome) {
   {
     const std::lock_guard lock(mutex_);
     delivery_of(index).outcome = std::move(outcome);
+    something_ended_ = true;
   }
   arrived_.notify_one();
 }
 
 std::vector<Outbox::Delivery> Outbox::take(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
-  arrived_.wait_for(lock, patience, [&] { return !waiting_.empty(); });
+  arrived_.wait_for(lock, patience,
+                    [&] { return each_token_ ? !waiting_.empty() : something_ended_; });
+  something_ended_ = false;
   return std::exchange(waiting_, {});
 }
 

@@ -51,14 +51,21 @@ class Outbox {
     std::optional<Outcome> outcome;  // its last delivery
   };
 
+  // `each_token`: somebody wants every token at once. Otherwise nobody is woken for one: the
+  // threads that compute would wait for the processor that it takes.
+  explicit Outbox(bool each_token = true) : each_token_(each_token) {}
+
   void put(size_t index, TokenOutput token);
   void finish(size_t index, Outcome outcome);
 
-  // Everything there is, waiting up to `patience` for something; empty when nothing came.
+  // Everything there is, waiting up to `patience` for a token or, where those do not count, for an
+  // outcome; empty when nothing came.
   std::vector<Delivery> take(std::chrono::milliseconds patience);
 
  private:
   Delivery& delivery_of(size_t index);
+  const bool each_token_;
+  bool something_ended_ = false;  // since the last take()
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Delivery> waiting_;
