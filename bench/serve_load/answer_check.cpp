@@ -17,9 +17,8 @@ namespace {
 const std::map<int, std::string> error_types{
     {400, "invalid_request_error"}, {401, "authentication_error"},  {403, "invalid_request_error"},
     {404, "invalid_request_error"}, {405, "invalid_request_error"}, {413, "invalid_request_error"},
-    {414, "invalid_request_error"}, {415, "invalid_request_error"},
-    {429, "rate_limit_error"},      {500, "server_error"},
-    {503, "server_error"}};
+    {414, "invalid_request_error"}, {415, "invalid_request_error"}, {429, "rate_limit_error"},
+    {500, "server_error"},          {503, "server_error"}};
 
 constexpr std::array axes{"keep", "prune", "bits"};
 

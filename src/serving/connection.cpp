@@ -14,6 +14,25 @@ namespace {
 
 constexpr size_t buffer_bytes = 16 * 1024;
 constexpr std::chrono::seconds longest_lingering{2};
+constexpr size_t most_lingering_bytes = 16 << 20;
+
+// What httplib makes of a request's head before it looks for a body.
+void prepare(httplib::Request& request, Connection& connection) {
+  request.ranges.clear();                    // it would copy the answer once for each
+  request.headers.erase("Accept-Encoding");  // and compress it at the slowest setting
+  const bool has_body =
+      request.has_header("Transfer-Encoding") ||
+      (request.has_header("Content-Length") && request.get_header_value("Content-Length") != "0");
+  const bool reads_body =
+      request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
+  // It reads no body of these, and would take it for the next request; of the others it would wait
+  // for one that nothing announces.
+  if (has_body && !reads_body) connection.close_after_answer();
+  if (!has_body && reads_body) {
+    request.headers.erase("Content-Length");
+    request.headers.emplace("Content-Length", "0");
+  }
+}
 
 thread_local Connection* current_connection = nullptr;
 
@@ -67,12 +86,13 @@ bool Connection::closed() const {
 void Connection::linger() {
   shutdown(socket_, SHUT_WR);
   const auto end = std::chrono::steady_clock::now() + longest_lingering;
-  for (;;) {
+  for (size_t bytes = 0; bytes < most_lingering_bytes;) {
     const auto rest =
         std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (rest.count() <= 0 || !wait_for(POLLIN, rest) ||
-        recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) <= 0)
-      return;
+    if (rest.count() <= 0 || !wait_for(POLLIN, rest)) return;
+    const ssize_t got = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (got <= 0) return;
+    bytes += static_cast<size_t>(got);
   }
 }
 
@@ -134,10 +154,8 @@ bool ConnectionServer::process_and_close_socket(socket_t socket) {
     for (size_t left = keep_alive_max_count_; left > 0 && served && !closed; --left) {
       if (connection.closing() || !connection.wait_for_request(ended)) break;
       connection.begin_request();
-      served = process_request(connection, left == 1, closed, [](httplib::Request& request) {
-        request.ranges.clear();                    // httplib would copy the answer once for each
-        request.headers.erase("Accept-Encoding");  // and compress it at the slowest setting
-      });
+      served = process_request(connection, left == 1, closed,
+                               [&](httplib::Request& request) { prepare(request, connection); });
     }
   } catch (const std::exception&) {
     served = false;  // no memory for an answer, say: this connection ends, the server does not

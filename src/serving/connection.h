@@ -25,8 +25,8 @@ class Connection final : public httplib::Stream {
   // The connection that the calling thread answers; null on threads that answer none.
   static Connection* current();
 
-  // Waits for the next request, up to the idle limit. False when none came; `ended` is asked now and
-  // then and ends the wait early.
+  // Waits for the next request, up to the idle limit. False when none came; `ended` is asked now
+  // and then and ends the wait early.
   template <typename Ended>
   bool wait_for_request(const Ended& ended);
   // From now on the request's limits are counted.

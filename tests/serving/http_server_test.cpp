@@ -779,7 +779,7 @@ TEST(HttpServer, RequestsWithoutAnEndAreGivenUp) {
     int64_t sent = 0;
     for (; open && sent < (64 << 20); sent += 4096) open = connection.send(more);
     EXPECT_FALSE(open && !connection.closed_within(2)) << begin;
-    EXPECT_LT(sent, 32 << 20) << begin;  // what sockets buffer, and the limit
+    EXPECT_LT(sent, 40 << 20) << begin;  // what sockets buffer, and what is read and forgotten
   }
   // A byte at a time.
   RawConnection slow(small);

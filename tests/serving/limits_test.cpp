@@ -96,8 +96,8 @@ TEST(Limits, HoldForBodiesInPieces) {
 TEST(Limits, ACompressedBodyIsRefusedUnread) {
   auto client = small().client();
   client.set_compress(true);
-  const auto answer = client.Post(complete, Json{{"prompt", std::string(500, 'x')}}.dump(),
-                                  "application/json");
+  const auto answer =
+      client.Post(complete, Json{{"prompt", std::string(500, 'x')}}.dump(), "application/json");
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 415);
   EXPECT_EQ(Json::parse(answer->body)["error"]["code"], "unsupported_encoding");
