@@ -23,7 +23,8 @@ class AnswerReader {
       choices(json, "message");
   }
 
-  void event(std::string_view text) {
+  // `seconds`: when it came.
+  void event(std::string_view text, double seconds) {
     if (text.starts_with(':')) return;  // a sign of life
     if (answer_.done) malformed("something follows [DONE]");
     if (!text.starts_with("data: ")) return malformed("an event without data");
@@ -39,15 +40,15 @@ class AnswerReader {
     }
     if (id_.is_null()) id_ = json["id"];
     if (json["id"] != id_) malformed("events with different ids");
-    if (!json["choices"].empty()) note_time();
+    if (!json["choices"].empty()) note_time(seconds);
     choices(json, "delta");
   }
 
  private:
   void malformed(const std::string& what) { answer_.malformed.push_back(what); }
 
-  void note_time() {
-    answer_.last_event = since_.seconds();
+  void note_time(double seconds) {
+    answer_.last_event = seconds;
     if (answer_.events++ == 0) answer_.first_event = answer_.last_event;
   }
 
@@ -80,7 +81,6 @@ class AnswerReader {
   }
 
   Answer& answer_;
-  Stopwatch since_;
   Json id_;
 };
 
@@ -121,6 +121,11 @@ Answer send(int port, const Request& request, const ClientHooks& hooks) {
   httplib::Client client("127.0.0.1", port);
   set_up(client, hooks);
 
+  const Stopwatch stopwatch;
+  std::vector<std::pair<double, std::string>> kept;  // for later
+  const auto read_events = [&](std::string_view piece, double seconds) {
+    events.push(piece, [&](std::string_view event) { reader.event(event, seconds); });
+  };
   httplib::Request sent;
   sent.method = "POST";
   sent.path = request.path;
@@ -137,17 +142,21 @@ Answer send(int port, const Request& request, const ClientHooks& hooks) {
       body.append(data, size);
       return true;
     }
-    events.push({data, size}, [&](std::string_view event) { reader.event(event); });
+    if (hooks.read_late) {
+      kept.emplace_back(stopwatch.seconds(), std::string(data, size));
+      return true;
+    }
+    read_events({data, size}, stopwatch.seconds());
     answer.disconnected = hooks.on_piece && !hooks.on_piece(answer);
     return !answer.disconnected;
   };
-  const Stopwatch stopwatch;
   try {
     httplib::Response response;
     httplib::Error error{};
     if (!client.send(sent, response, error) && !answer.disconnected)
       answer.failure = httplib::to_string(error);
     answer.seconds = stopwatch.seconds();
+    for (const auto& [seconds, piece] : kept) read_events(piece, seconds);
     if (answer.failure.empty() && !streams) reader.whole(parse_json(body, "the answer"));
   } catch (const std::exception& error) {
     answer.malformed.push_back(error.what());

@@ -48,6 +48,9 @@ struct ClientHooks {
   // After each piece of a stream; false: disconnect.
   std::function<bool(const Answer&)> on_piece;
   int receive_buffer = 0;  // bytes of the socket's buffer; 0: the system's choice
+  // Events are only kept while they come, and read at the end: where rates are measured, reading
+  // them would take the processor from the server. Not with `on_piece`.
+  bool read_late = false;
 };
 
 // Sends it to the server on this port of the loopback address. Never throws for what the server

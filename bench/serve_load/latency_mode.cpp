@@ -43,7 +43,7 @@ void run_latency(const Settings& settings, Report& report) {
     const double target = fastest + place * (dense - fastest);
     Request request = workload.dense_stream(random, tokens);
     request.body["sol"] = {{"ms_per_token", target}};
-    const Answer answer = send(server.port(), request);
+    const Answer answer = send(server.port(), request, {.read_late = true});
     const auto faults = faults_of_answer(request, answer);
     report.require("every request is answered completely", faults.empty(),
                    faults.empty() ? "" : faults.front());

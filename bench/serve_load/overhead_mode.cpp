@@ -83,7 +83,7 @@ class Comparison {
                     {"ignore_eos", true}};
     if (stream) request.body["stream"] = true;
     if (case_.budget > 0) request.body["sol"] = {{"budget", case_.budget}};
-    const Answer answer = send(server_.port(), request);
+    const Answer answer = send(server_.port(), request, {.read_late = true});
     const auto faults = faults_of_answer(request, answer);
     report_.require("every request is answered completely", faults.empty(),
                     faults.empty() ? "" : faults.front());
