@@ -46,7 +46,7 @@ struct Answer {
 
 struct ClientHooks {
   // After each piece of a stream; false: disconnect.
-  std::function<bool(const Answer&)> on_piece;
+  std::function<bool(const Answer&)> on_piece = {};
   int receive_buffer = 0;  // bytes of the socket's buffer; 0: the system's choice
   // Events are only kept while they come, and read at the end: where rates are measured, reading
   // them would take the processor from the server. Not with `on_piece`.
