@@ -48,8 +48,7 @@ void run_calibrate(CalibrateFlags& flags) {
   CostMeasurement& measurement = flags.measurement;
   measurement.sequence = flags.sequence.get();
   if (!flags.controller.empty()) {
-    const Controller controller = Controller::load(flags.controller);
-    controller.require_model(model->fingerprint(), flags.model.model_dir().string());
+    const Controller controller = load_flagged_controller(flags.controller, flags.model, *model);
     measurement.sequence = controller.settings().sequence;
     measurement.horizon = controller.settings().horizon;
   }

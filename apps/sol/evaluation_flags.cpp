@@ -110,6 +110,13 @@ const ActionSpace& EvaluationSetup::require_space() const {
   return *space;
 }
 
+Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
+                                   const FrozenModel& model) {
+  Controller controller = Controller::load(dir);
+  controller.require_model(model.fingerprint(), flags.model_dir().string());
+  return controller;
+}
+
 EvaluationSetup set_up_policies(const EvaluationFlags& flags) {
   EvaluationSetup setup;
   setup.protocol.sequence = flags.sequence.get();

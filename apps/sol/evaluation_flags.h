@@ -41,6 +41,10 @@ void add_policy_flags(CLI::App& command, EvaluationFlags& flags);
 // The same, and text cut into blocks.
 void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags);
 
+// The controller at `dir`. Throws Error for one that was trained for another model.
+Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
+                                   const FrozenModel& model);
+
 // Everything loaded and checked; text and blocks by set_up_evaluation only.
 struct EvaluationSetup {
   std::unique_ptr<FrozenModel> model;

@@ -49,8 +49,7 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
     plan.policy = make_constant_policy(action);
     plan.budget = {action.kappa, action.rho, action.eta()};
   } else {
-    plan.controller = Controller::load(flags.controller);
-    plan.controller->require_model(model.fingerprint(), flags.model.model_dir().string());
+    plan.controller = load_flagged_controller(flags.controller, flags.model, model);
     const ControllerSettings& settings = plan.controller->settings();
     plan.policy = plan.controller->greedy_policy(flags.model.deterministic);
     plan.budget = flagged_budget(flags.budget, &*plan.controller, &plan.controller->space());

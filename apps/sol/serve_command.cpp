@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "common.h"
 #include "cost_file.h"
+#include "evaluation_flags.h"
 #include "policy/policies.h"
 #include "serving/http_server.h"
 #include "validators.h"
@@ -60,9 +61,8 @@ void load_controller(const ServeFlags& flags, ServedModel& served) {
     use_fixed_policy(served, flags.sequence.get(), flags.horizon.value_or(16));
     return;
   }
-  Controller controller = Controller::load(flags.controller);
-  controller.require_model(served.model->fingerprint(), flags.model.model_dir().string());
-  use_controller(served, std::move(controller), file_name(flags.controller));
+  use_controller(served, load_flagged_controller(flags.controller, flags.model, *served.model),
+                 file_name(flags.controller));
 }
 
 void load_chat_template(const ServeFlags& flags, ServedModel& served) {

@@ -1,13 +1,8 @@
 // Requests that are meant to hurt: too large in ways that say nothing of their size, or hidden in
 // another's body; and clients that leave unseen.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
-
+#include "raw_client.h"
 #include "served.h"
 
 namespace sol::test {
@@ -15,46 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr const char* complete = "/v1/completions";
-
-class RawClient {
- public:
-  explicit RawClient(const TestServer& server) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(server.port()));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
-  ~RawClient() { close(socket_); }
-  RawClient(const RawClient&) = delete;
-  RawClient& operator=(const RawClient&) = delete;
-
-  void send(const std::string& bytes) {
-    for (size_t sent = 0; sent < bytes.size();) {
-      const ssize_t count = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (count <= 0) return;  // refused; the answer says why
-      sent += static_cast<size_t>(count);
-    }
-  }
-  // Up to the end of the connection, which must come within ten seconds.
-  std::string rest() {
-    std::string text;
-    std::array<char, 4096> buffer;
-    pollfd waited{socket_, POLLIN, 0};
-    while (poll(&waited, 1, 10000) > 0) {
-      const ssize_t count = recv(socket_, buffer.data(), buffer.size(), 0);
-      if (count <= 0) return text;
-      text.append(buffer.data(), static_cast<size_t>(count));
-    }
-    ADD_FAILURE() << "the connection stays open after: " << text;
-    return text;
-  }
-
- private:
-  int socket_;
-};
 
 std::string answer_to(const TestServer& server, const std::string& bytes) {
   RawClient client(server);
@@ -171,6 +126,73 @@ TEST(Limits, ClientsThatLeaveSomethingUnreadAreNoticed) {
   const size_t count = metrics.find("\nsol_generated_tokens_total ");
   ASSERT_NE(count, std::string::npos);
   EXPECT_LT(std::stoi(metrics.substr(count + 28)), 480);
+}
+
+TEST(Limits, LimitsBodies) {
+  HttpOptions http;
+  http.body_limit = 1000;
+  TestServer small(TestServer::default_options(), http);
+  const auto answer = small.post(complete, Json{{"prompt", std::string(5000, 'x')}});
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(answer.json["error"]["code"], "body_too_large");
+  EXPECT_EQ(small.get("/health").status, 200);
+  EXPECT_EQ(small.post(complete, Json{{"prompt", "x"}, {"stop", std::string(1025, 'x')}}).status,
+            413);
+}
+
+// However a request is framed, it has one size and one time.
+TEST(Limits, RequestsWithoutAnEndAreGivenUp) {
+  HttpOptions http;
+  http.body_limit = 100000;
+  http.request_seconds = 0.5;
+  TestServer small(TestServer::default_options(), http);
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+      "Content-Type: application/json\r\n";
+  for (const std::string& begin :
+       {std::string("GET /"), head + "X-Long: ", head + "Transfer-Encoding: chunked\r\n\r\n"}) {
+    RawClient connection(small);
+    const bool chunked = begin.find("chunked") != std::string::npos;
+    const std::string more =
+        chunked ? "1000\r\n" + std::string(0x1000, ' ') + "\r\n" : std::string(4096, 'x');
+    bool open = connection.send(begin);
+    int64_t sent = 0;
+    for (; open && sent < (64 << 20); sent += 4096) open = connection.send(more);
+    EXPECT_FALSE(open && !connection.closed_within(2)) << begin;
+    EXPECT_LT(sent, 40 << 20) << begin;  // what sockets buffer, and what is read and forgotten
+  }
+  // A byte at a time.
+  RawClient slow(small);
+  bool closed = false;
+  for (int i = 0; i < 60 && !closed; ++i) closed = !slow.send("a") || slow.closed_within(0.05);
+  EXPECT_TRUE(closed);
+  const auto compressed = small.client().Post(complete, {{"Content-Encoding", "gzip"}},
+                                              std::string("\x1f\x8b"), "application/json");
+  ASSERT_TRUE(compressed);
+  EXPECT_EQ(compressed->status, 415);
+  EXPECT_EQ(small.get("/health").status, 200);
+}
+
+// The body of a request that was refused unread is not the next request.
+TEST(Limits, RefusedBodiesAreNotRequests) {
+  RawClient connection(server());
+  const std::string inner = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  connection.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: evil.example\r\nContent-Type: text/plain\r\n"
+      "Content-Length: " +
+      std::to_string(inner.size()) + "\r\n\r\n" + inner);
+  EXPECT_TRUE(connection.closed_within(3));
+  EXPECT_THAT(connection.answer(), HasSubstr(" 403 "));
+  EXPECT_THAT(connection.answer(), Not(HasSubstr(" 200 ")));
+}
+
+TEST(Limits, RangesAndEncodingsOfAnswersAreIgnored) {
+  const auto whole = server().client().Get(
+      "/v1/models", {{"Range", "bytes=0-1,0-1"}, {"Accept-Encoding", "br, gzip"}});
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->status, 200);
+  EXPECT_FALSE(whole->has_header("Content-Encoding"));
+  EXPECT_FALSE(Json::parse(whole->body)["data"].empty());
 }
 
 }  // namespace

@@ -136,4 +136,22 @@ inline std::vector<std::string> events_of(const std::string& stream) {
   return events;
 }
 
+inline constexpr const char* complete = "/v1/completions";
+inline constexpr const char* chat = "/v1/chat/completions";
+
+// Loading takes longer than most tests; none of them changes the server.
+inline TestServer& server() {
+  static auto* const shared = new TestServer;
+  return *shared;
+}
+
+inline Json completion(Json fields) {
+  fields["prompt"] = fields.value("prompt", Json("The old house stood at the end of the village"));
+  return fields;
+}
+
+inline std::string text_of(const TestServer::Answer& answer, size_t choice = 0) {
+  return answer.json.at("choices").at(choice).at("text");
+}
+
 }  // namespace sol::test

@@ -1,0 +1,273 @@
+// What is wrong with a request is said with the field's name.
+#include <gmock/gmock.h>
+
+#include "served.h"
+
+namespace sol::test {
+namespace {
+
+struct BadRequest {
+  const char* name;
+  const char* path;
+  Json body;
+  int status;
+  const char* param;
+  const char* code;
+};
+void PrintTo(const BadRequest& request, std::ostream* stream) {
+  *stream << request.name;
+}
+
+class BadRequests : public testing::TestWithParam<BadRequest> {};
+
+TEST_P(BadRequests, NameTheField) {
+  const BadRequest& bad = GetParam();
+  const auto answer = server().post(bad.path, bad.body);
+  EXPECT_EQ(answer.status, bad.status) << answer.body;
+  ASSERT_TRUE(answer.json.contains("error")) << answer.body;
+  const Json& error = answer.json["error"];
+  EXPECT_EQ(error["param"].is_null() ? "" : error["param"].get<std::string>(), bad.param)
+      << answer.body;
+  EXPECT_EQ(error["code"], bad.code) << answer.body;
+  EXPECT_FALSE(error["message"].get<std::string>().empty());
+  EXPECT_EQ(error["type"], "invalid_request_error");
+}
+
+Json with_sol(Json sol) {
+  return {{"prompt", "x"}, {"sol", std::move(sol)}};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadRequests,
+    testing::Values(
+        BadRequest{"list", complete, Json::array(), 400, "the request", "invalid_type"},
+        BadRequest{"no_prompt", complete, Json::object(), 400, "prompt", "missing"},
+        BadRequest{"prompt_number", complete, {{"prompt", 3}}, 400, "prompt", "invalid_type"},
+        BadRequest{"prompt_mixed", complete, {{"prompt", {1, "a"}}}, 400, "prompt", "invalid_type"},
+        BadRequest{
+            "prompt_empty", complete, {{"prompt", Json::array()}}, 400, "prompt", "invalid_type"},
+        BadRequest{
+            "token_unknown", complete, {{"prompt", {1000000}}}, 400, "prompt", "out_of_range"},
+        BadRequest{"token_negative", complete, {{"prompt", {-1}}}, 400, "prompt", "invalid_type"},
+        BadRequest{"model",
+                   complete,
+                   {{"prompt", "x"}, {"model", "gpt-4"}},
+                   404,
+                   "model",
+                   "model_not_found"},
+        BadRequest{"unknown",
+                   complete,
+                   {{"prompt", "x"}, {"temprature", 1}},
+                   400,
+                   "temprature",
+                   "unknown_field"},
+        BadRequest{"temperature",
+                   complete,
+                   {{"prompt", "x"}, {"temperature", 3}},
+                   400,
+                   "temperature",
+                   "out_of_range"},
+        BadRequest{"temperature_text",
+                   complete,
+                   {{"prompt", "x"}, {"temperature", "1"}},
+                   400,
+                   "temperature",
+                   "invalid_type"},
+        BadRequest{
+            "top_p", complete, {{"prompt", "x"}, {"top_p", 0}}, 400, "top_p", "out_of_range"},
+        BadRequest{"n", complete, {{"prompt", "x"}, {"n", 0}}, 400, "n", "out_of_range"},
+        BadRequest{
+            "n_large", complete, {{"prompt", "x"}, {"n", 100000000000}}, 400, "n", "out_of_range"},
+        BadRequest{"seed", complete, {{"prompt", "x"}, {"seed", 1.5}}, 400, "seed", "invalid_type"},
+        BadRequest{"seed_large",
+                   complete,
+                   {{"prompt", "x"}, {"seed", 18446744073709551615u}},
+                   400,
+                   "seed",
+                   "out_of_range"},
+        BadRequest{"too_long",
+                   complete,
+                   {{"prompt", "x"}, {"max_tokens", 600}},
+                   400,
+                   "prompt",
+                   "context_length_exceeded"},
+        BadRequest{"max_tokens",
+                   complete,
+                   {{"prompt", "x"}, {"max_tokens", -1}},
+                   400,
+                   "max_tokens",
+                   "out_of_range"},
+        BadRequest{"nothing",
+                   complete,
+                   {{"prompt", "x"}, {"max_tokens", 0}},
+                   400,
+                   "max_tokens",
+                   "out_of_range"},
+        BadRequest{
+            "stop_empty", complete, {{"prompt", "x"}, {"stop", ""}}, 400, "stop", "invalid_value"},
+        BadRequest{
+            "stop_number", complete, {{"prompt", "x"}, {"stop", {1}}}, 400, "stop", "invalid_type"},
+        BadRequest{"logprobs",
+                   complete,
+                   {{"prompt", "x"}, {"logprobs", 21}},
+                   400,
+                   "logprobs",
+                   "out_of_range"},
+        BadRequest{"echo_stream",
+                   complete,
+                   {{"prompt", "x"}, {"echo", true}, {"stream", true}},
+                   400,
+                   "echo",
+                   "conflicting_fields"},
+        BadRequest{"stream_options",
+                   complete,
+                   {{"prompt", "x"}, {"stream_options", {{"include_usage", true}}}},
+                   400,
+                   "stream_options",
+                   "invalid_value"},
+        BadRequest{"stream_option",
+                   complete,
+                   {{"prompt", "x"}, {"stream", true}, {"stream_options", {{"a", 1}}}},
+                   400,
+                   "stream_options.a",
+                   "unknown_field"},
+        BadRequest{"penalty",
+                   complete,
+                   {{"prompt", "x"}, {"presence_penalty", 0.5}},
+                   400,
+                   "presence_penalty",
+                   "unsupported"},
+        BadRequest{"logit_bias",
+                   complete,
+                   {{"prompt", "x"}, {"logit_bias", {{"5", 1}}}},
+                   400,
+                   "logit_bias",
+                   "unsupported"},
+        BadRequest{
+            "best_of", complete, {{"prompt", "x"}, {"best_of", 2}}, 400, "best_of", "unsupported"},
+        BadRequest{
+            "too_many", complete, {{"prompt", "x"}, {"n", 128}}, 400, "", "too_many_prompts"},
+        BadRequest{"effort",
+                   complete,
+                   {{"prompt", "x"}, {"reasoning_effort", "huge"}},
+                   400,
+                   "reasoning_effort",
+                   "invalid_value"},
+        BadRequest{"effort_and_sol",
+                   complete,
+                   {{"prompt", "x"}, {"reasoning_effort", "low"}, {"sol", {{"budget", 0.5}}}},
+                   400,
+                   "reasoning_effort",
+                   "conflicting_fields"},
+        BadRequest{
+            "sol_text", complete, {{"prompt", "x"}, {"sol", "much"}}, 400, "sol", "invalid_type"},
+        BadRequest{"sol_unknown", complete, with_sol({{"budgett", 0.5}}), 400, "sol.budgett",
+                   "unknown_field"},
+        BadRequest{"budget_high", complete, with_sol({{"budget", 1.2}}), 400, "sol.budget",
+                   "out_of_range"},
+        BadRequest{"budget_low", complete, with_sol({{"budget", 0.01}}), 400, "sol.budget",
+                   "out_of_range"},
+        BadRequest{"keep_low", complete, with_sol({{"keep", 0.001}}), 400, "sol.keep",
+                   "out_of_range"},
+        BadRequest{"bits_high", complete, with_sol({{"bits", 17}}), 400, "sol.bits",
+                   "out_of_range"},
+        BadRequest{"bits_low", complete, with_sol({{"bits", 2}}), 400, "sol.bits", "out_of_range"},
+        BadRequest{"two_ways", complete, with_sol({{"budget", 0.5}, {"keep", 0.5}}), 400, "sol",
+                   "conflicting_fields"},
+        BadRequest{"fixed", complete, with_sol({{"fixed", "k050"}}), 400, "sol.fixed",
+                   "invalid_value"},
+        BadRequest{"fixed_policy", complete,
+                   with_sol({{"fixed", "k050-s050-q8"}, {"policy", "fixed"}}), 400, "sol.policy",
+                   "conflicting_fields"},
+        BadRequest{"policy", complete, with_sol({{"budget", 0.5}, {"policy", "best"}}), 400,
+                   "sol.policy", "invalid_value"},
+        BadRequest{"ms", complete, with_sol({{"ms_per_token", 0}}), 400, "sol.ms_per_token",
+                   "out_of_range"},
+        BadRequest{"scoring", complete, with_sol({{"scoring", "decode"}}), 400, "sol.scoring",
+                   "conflicting_fields"},
+        BadRequest{"scored_from", complete, with_sol({{"scored_from", 2}}), 400, "sol.scored_from",
+                   "conflicting_fields"},
+        BadRequest{"no_messages", chat, Json::object(), 400, "messages", "missing"},
+        BadRequest{
+            "messages_empty", chat, {{"messages", Json::array()}}, 400, "messages", "invalid_type"},
+        BadRequest{
+            "role", chat, {{"messages", {{{"content", "x"}}}}}, 400, "messages[0].role", "missing"},
+        BadRequest{"content",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", 3}}}}},
+                   400,
+                   "messages[0].content",
+                   "invalid_type"},
+        BadRequest{"image",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
+                   400,
+                   "messages[0].content",
+                   "unsupported"},
+        BadRequest{"prompt_in_chat",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"prompt", "x"}},
+                   400,
+                   "prompt",
+                   "unknown_field"},
+        BadRequest{"tools",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"tools", Json::array()}},
+                   400,
+                   "tools",
+                   "unknown_field"},
+        BadRequest{"top_logprobs",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"top_logprobs", 2}},
+                   400,
+                   "top_logprobs",
+                   "invalid_value"},
+        BadRequest{"tokens", "/detokenize", {{"tokens", {-1}}}, 400, "tokens", "out_of_range"},
+        BadRequest{"tokenize", "/tokenize", Json::object(), 400, "prompt", "missing"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(HttpServer, WhatIsNoJsonIsAnError) {
+  for (const char* body : {"", "{", "{\"prompt\": \"x\", \"prompt\": \"y\"}", "\xff\xfe", "null"}) {
+    const auto answer = server().post(complete, std::string(body));
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_TRUE(answer.json.contains("error")) << answer.body;
+  }
+  // Shapes that would take minutes to build or a stack to print.
+  const auto nested = [](int n) { return std::string(n, '[') + std::string(n, ']'); };
+  std::string objects = "{\"messages\":[{}", fields = "{\"a0\":0";
+  for (int i = 1; i < 300000; ++i) objects += ",{}";
+  for (int i = 1; i < 300; ++i) fields += ",\"a" + std::to_string(i) + "\":0";
+  for (const std::string& body :
+       {nested(100000), "{\"tokens\":" + nested(100000) + "}", objects + "]}", fields + "}"})
+    for (const char* path : {complete, "/detokenize"}) {
+      const auto refused = server().post(path, body);
+      EXPECT_EQ(refused.status, 400);
+      EXPECT_EQ(refused.json["error"]["code"], "invalid_json") << refused.body;
+    }
+  EXPECT_EQ(
+      server().post("/detokenize", std::string(R"({"tokens": [1, [[2]]]})")).json["error"]["code"],
+      "out_of_range");
+  EXPECT_EQ(server().get("/health").status, 200);
+}
+
+TEST(HttpServer, OtherPathsMethodsTypesAndHostsAreErrors) {
+  EXPECT_EQ(server().get("/nope").json["error"]["code"], "not_found");
+  EXPECT_EQ(server().get("/v1/completions").status, 405);
+  EXPECT_EQ(server().post("/health", Json::object()).status, 405);
+  auto client = server().client();
+  auto result = client.Delete("/nope");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 404);
+  result = client.Delete("/v1/models");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 405);
+  result = client.Post(complete, R"({"prompt":"x"})", "text/plain");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 415);
+  result = client.Get("/health", {{"Host", "evil.example"}});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 403);
+}
+
+}  // namespace
+}  // namespace sol::test
