@@ -1,4 +1,8 @@
 // sol train: a controller for a frozen model.
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,8 +12,11 @@
 #include "commands.h"
 #include "common.h"
 #include "openblas_environment.h"
+#include "processes.h"
 #include "text/block_dataset.h"
 #include "training/config.h"
+#include "training/rank_environment.h"
+#include "training/shared_model.h"
 #include "training/trainer.h"
 #include "validators.h"
 
@@ -25,6 +32,7 @@ struct TrainFlags {
   TrainerOptions options;
   int updates = 0;
   std::vector<std::string> overrides;
+  int processes = 0;
 };
 
 TrainingConfig read_config(const TrainFlags& flags) {
@@ -54,23 +62,53 @@ std::string describe(const CollectionMetrics& m) {
                             m.decode_tokens_per_second, format_duration(m.seconds_left));
 }
 
-void run_train(TrainFlags& flags) {
-  choose_openblas_kernels();
+// The blocks of ids that the text makes. One process of each machine tokenises it, if it is not in
+// the cache yet, before the others read what that one wrote.
+BlockDataset open_data(const TrainFlags& flags, const TrainingConfig& config,
+                       const Tokenizer& tokenizer, const RankEnvironment& ranks,
+                       ProcessGroup& group) {
+  const auto open = [&] {
+    return BlockDataset::open(flags.data, config.text, tokenizer, config.block_length(),
+                              flags.cache.empty() ? flags.options.out / "cache" : flags.cache,
+                              interrupt_token());
+  };
+  std::optional<BlockDataset> data;
+  if (ranks.local_rank == 0) data = open();
+  group.any(false);
+  if (!data) data = open();
+  return std::move(*data);
+}
+
+// A process that trains, alone or as one of several. Only the leading one speaks of progress.
+void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group) {
   flags.options.deterministic = flags.model.deterministic;
   flags.options.model_name = file_name(flags.model.model_dir());
   flags.options.command = command_line();
+  flags.options.group = &group;
   const TrainingConfig config = read_config(flags);
-  const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
-  require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
+  // The processors of a machine are shared by its processes.
+  if (flags.model.threads == 0 && ranks.local_size > 1) {
+    set_thread_count(0);
+    flags.model.threads = std::max(1, thread_count() / ranks.local_size);
+  }
+  set_thread_count(flags.model.threads);
+  const std::unique_ptr<FrozenModel> model =
+      load_shared_model(flags.model.model_dir(), model_options(flags.model), ranks, group);
+  if (group.leads())
+    require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
-  const std::filesystem::path cache =
-      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
   // From here on there is something to tidy up before ending.
   const std::stop_token stop = interrupt_token();
-  const BlockDataset data =
-      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache, stop);
-  note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
-       config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
+  const BlockDataset data = open_data(flags, config, *tokenizer, ranks, group);
+  if (!group.leads()) {
+    if (!train_controller(*model, data, config, flags.options, {}, stop).finished)
+      throw Cancelled();
+    return;
+  }
+  note("{}: {} actions, {} updates; {} blocks of {} tokens; {}{} threads", config.name,
+       config.space.size(), config.updates, data.size(), data.block_length(),
+       group.size() > 1 ? fmt::format("{} processes, here ", group.size()) : std::string(),
+       thread_count());
 
   ProgressLine progress(30.0);
   std::string last = "collecting the first schedules";
@@ -99,6 +137,43 @@ void run_train(TrainFlags& flags) {
        flags.options.out.string());
 }
 
+void train_as_rank(TrainFlags& flags, const RankEnvironment& ranks) {
+  try {
+    const std::unique_ptr<ConnectedGroup> group = connect_processes(ranks);
+    try {
+      train(flags, ranks, *group);
+    } catch (const Cancelled&) {
+      throw;  // on all of them
+    } catch (const std::exception& e) {
+      group->report_failure(e.what());
+      throw;
+    }
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail("rank {}: out of memory", ranks.rank);
+  } catch (const std::exception& e) {
+    fail("rank {}: {}", ranks.rank, e.what());
+  }
+}
+
+void run_train(TrainFlags& flags) {
+  choose_openblas_kernels();
+  end_with_parent();
+  const std::optional<RankEnvironment> ranks = rank_environment();
+  if (ranks && flags.processes > 0 && ranks->size != flags.processes)
+    fail("--processes {}: was started as one of {} processes already", flags.processes,
+         ranks->size);
+  if (!ranks && flags.processes > 1) {
+    if (const int code = run_processes(flags.processes); code != 0) std::exit(code);
+    return;
+  }
+  if (ranks && ranks->size > 1)
+    train_as_rank(flags, *ranks);
+  else
+    train(flags, RankEnvironment(), *alone());
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app) {
@@ -125,6 +200,11 @@ void add_train_command(CLI::App& app) {
   command
       ->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
       ->check(at_least(1));
+  command
+      ->add_option("--processes", flags->processes,
+                   "Train with so many processes on this machine, which share the model's memory; "
+                   "torchrun and mpirun start them on several")
+      ->check(in_range(1, 1024));
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
       ->check(positive_number());
   command
