@@ -45,11 +45,13 @@ int free_port() {
 }
 
 pid_t start(int rank, int count, int port) {
-  std::vector<std::string> variables{
-      fmt::format("RANK={}", rank),          fmt::format("WORLD_SIZE={}", count),
-      fmt::format("LOCAL_RANK={}", rank),    fmt::format("LOCAL_WORLD_SIZE={}", count),
-      std::string("MASTER_ADDR=127.0.0.1"),  fmt::format("MASTER_PORT={}", port),
-      fmt::format("{}={}", parent_variable, getpid())};
+  std::vector<std::string> variables{fmt::format("RANK={}", rank),
+                                     fmt::format("WORLD_SIZE={}", count),
+                                     fmt::format("LOCAL_RANK={}", rank),
+                                     fmt::format("LOCAL_WORLD_SIZE={}", count),
+                                     std::string("MASTER_ADDR=127.0.0.1"),
+                                     fmt::format("MASTER_PORT={}", port),
+                                     fmt::format("{}={}", parent_variable, getpid())};
   // Ours come first: a later one of the same name is not looked at.
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/system_memory.h"
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
@@ -15,9 +16,11 @@
 #include "processes.h"
 #include "text/block_dataset.h"
 #include "training/config.h"
+#include "training/memory_plan.h"
 #include "training/rank_environment.h"
 #include "training/shared_model.h"
 #include "training/trainer.h"
+#include "training_flags.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -25,28 +28,13 @@ namespace {
 
 struct TrainFlags {
   ModelFlags model;
-  CLI::Option* seed = nullptr;
-  std::filesystem::path config;
+  TrainingConfigFlags config;
   std::vector<std::filesystem::path> data;
   std::filesystem::path cache;
   TrainerOptions options;
-  int updates = 0;
-  std::vector<std::string> overrides;
   int processes = 0;
+  bool memory_check = true;
 };
-
-TrainingConfig read_config(const TrainFlags& flags) {
-  std::vector<std::pair<std::string, std::string>> overrides;
-  for (const std::string& text : flags.overrides) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) fail("--set {}: write section.key=value", text);
-    overrides.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  TrainingConfig config = load_training_config(flags.config, overrides);
-  if (flags.updates > 0) config.updates = flags.updates;
-  if (flags.seed->count() > 0) config.seed = flags.model.seed;
-  return config;
-}
 
 std::string describe(const CollectionMetrics& m) {
   std::string text = fmt::format(
@@ -85,7 +73,7 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   flags.options.model_name = file_name(flags.model.model_dir());
   flags.options.command = command_line();
   flags.options.group = &group;
-  const TrainingConfig config = read_config(flags);
+  const TrainingConfig config = read_config(flags.config, flags.model.seed);
   // The processors of a machine are shared by its processes.
   if (flags.model.threads == 0 && ranks.local_size > 1) {
     set_thread_count(0);
@@ -94,8 +82,10 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   set_thread_count(flags.model.threads);
   const std::unique_ptr<FrozenModel> model =
       load_shared_model(flags.model.model_dir(), model_options(flags.model), ranks, group);
-  if (group.leads())
-    require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
+  // Before minutes of tokenising.
+  if (group.leads()) require_trainable(model->config(), config, flags.options);
+  if (flags.memory_check && ranks.local_rank == 0)
+    require_memory(*model, config, ranks.local_size, available_memory());
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   // From here on there is something to tidy up before ending.
   const std::stop_token stop = interrupt_token();
@@ -179,13 +169,7 @@ void run_train(TrainFlags& flags) {
 void add_train_command(CLI::App& app) {
   auto flags = std::make_shared<TrainFlags>();
   CLI::App* command = app.add_subcommand("train", "Train a controller for a frozen model");
-  command->add_option("config", flags->config, "Training configuration (configs/*.yaml)")
-      ->required()
-      ->type_name("YAML");
-  add_model_flags(*command, flags->model);
-  flags->seed = command->get_option("--seed");
-  flags->seed->description("Seed of every random draw (default: the configuration's)")
-      ->default_str("");
+  add_training_config_flags(*command, flags->config, flags->model);
   command->get_option("--deterministic")
       ->description("The same controller, bit for bit, for every thread count (slower)");
   command
@@ -198,9 +182,6 @@ void add_train_command(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   command
-      ->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
-      ->check(at_least(1));
-  command
       ->add_option("--processes", flags->processes,
                    "Train with so many processes on this machine, which share the model's memory; "
                    "torchrun and mpirun start them on several")
@@ -208,14 +189,11 @@ void add_train_command(CLI::App& app) {
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
       ->check(positive_number());
   command
-      ->add_option("--set", flags->overrides,
-                   "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command
       ->add_option("--init", flags->options.initial,
                    "Start from this controller's policy instead of a fresh one")
       ->type_name("DIR");
+  command->add_flag("!--no-memory-check", flags->memory_check,
+                    "Start even where `sol plan` says that memory will not suffice");
   command->add_option("--cache", flags->cache, "Where tokenised text is kept (default: OUT/cache)")
       ->type_name("DIR");
   CLI::Option* resume =

@@ -4,10 +4,10 @@
 #include <iterator>
 
 #include "policy/axis.h"
+#include "sol/error.h"
 #include "training/advantage.h"
 #include "training/distillation.h"
 #include "training/schedule_exchange.h"
-#include "sol/error.h"
 
 namespace sol {
 namespace {

@@ -1,6 +1,6 @@
 // The processes of a run, joined by LibTorch's c10d: a TCPStore to meet at, Gloo for the sums. The
-// only file that includes c10d's headers. LibTorch's CMake package defines USE_C10D_GLOO where it was
-// built with Gloo.
+// only file that includes c10d's headers. LibTorch's CMake package defines USE_C10D_GLOO where it
+// was built with Gloo.
 #include "base/fail.h"
 #include "training/process_group.h"
 
@@ -10,14 +10,13 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ATen.h>
 // clang-format on
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
-
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "training/liveness.h"
 
@@ -91,8 +90,8 @@ class Gloo : public c10d::ProcessGroupGloo {
   }
 };
 
-c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment,
-                                                     const Store& store, double seconds) {
+c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment, const Store& store,
+                                   double seconds) {
   auto options = c10d::ProcessGroupGloo::Options::create(milliseconds(seconds));
   try {
     if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface)

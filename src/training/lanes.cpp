@@ -21,8 +21,8 @@ Lanes Lanes::share(int batch, int group, bool deterministic, int rank, int proce
         "more, or start fewer processes",
         batch, processes, processes);
   Lanes out{.batch = batch, .group = group};
-  out.count = deterministic ? static_cast<int>(std::bit_floor(static_cast<unsigned>(
-                                  std::min(batch, most_deterministic_lanes))))
+  out.count = deterministic ? static_cast<int>(std::bit_floor(
+                                  static_cast<unsigned>(std::min(batch, most_deterministic_lanes))))
                             : processes;
   if (out.count % processes != 0)
     fail(

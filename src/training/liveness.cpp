@@ -87,10 +87,10 @@ void Liveness::look_around() {
       sign.last = latest;
     }
     if (sign.done || now() - sign.seen < options_.silence_seconds) continue;
-    const std::string why =
-        fmt::format("rank {} has given no sign of life for {:.0f} s: its process hangs, is stopped "
-                    "or its machine is gone",
-                    r, options_.silence_seconds);
+    const std::string why = fmt::format(
+        "rank {} has given no sign of life for {:.0f} s: its process hangs, is stopped "
+        "or its machine is gone",
+        r, options_.silence_seconds);
     board_->set(failure_key, why);
     fail_with(why);
     return;
@@ -104,7 +104,8 @@ void Liveness::watch(std::stop_token stop) {
       board_->set(alive_key(rank_), fmt::format("{}", ++beats_));
       look_around();
     } catch (const std::exception&) {
-      fail_with("the connection to rank 0, where the processes meet, is lost: it ended or was killed");
+      fail_with(
+          "the connection to rank 0, where the processes meet, is lost: it ended or was killed");
     }
     changed_.wait_for(lock, stop, seconds(options_.interval_seconds), [] { return false; });
   }

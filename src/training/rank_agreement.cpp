@@ -57,8 +57,8 @@ void broadcast_state(TrainingState& state, const Parameters& parameters, Process
   for (const auto& [name, parameter] : parameters) {
     state.parameters[name].shape = state.gradients[name].shape = parameter.shape;
     for (std::vector<float>* values :
-         {&state.parameters[name].values, &state.gradients[name].values,
-          &state.moments[name].first, &state.moments[name].second}) {
+         {&state.parameters[name].values, &state.gradients[name].values, &state.moments[name].first,
+          &state.moments[name].second}) {
       values->resize(parameter.values.size());
       group.broadcast(*values);
     }

@@ -139,8 +139,7 @@ TEST_F(TrainCommand, SeveralProcessesGiveTheControllerOfOne) {
 }
 
 TEST_F(TrainCommand, SeveralProcessesStopAndGoOnTogether) {
-  const RunResult stopped =
-      train({"--processes", "2"}, {.interrupt_when = "collecting"}, "1000000");
+  const RunResult stopped = train({"--processes", "2"}, {.interrupt_when = "update "}, "1000000");
   EXPECT_EQ(stopped.code, 128 + SIGTERM) << testing::PrintToString(stopped);
   EXPECT_NE(stopped.err.find("resume with --resume"), std::string::npos) << stopped.err;
   const RunResult resumed = train({"--processes", "2", "--resume"}, {}, "200");
@@ -153,6 +152,11 @@ TEST_F(TrainCommand, ARankThatWasStartedWronglySaysSo) {
                      {.environment = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"}}),
                {"--processes 3", "one of 2 processes"});
   expect_error(train({"--processes", "4"}), {"rollout.batch = 2", "4 processes"});
+}
+
+TEST_F(TrainCommand, WhatWillNotFitIsSaidBeforehand) {
+  expect_error(train({"--set", "rollout.batch=65536", "--set", "rollout.context=1000"}),
+               {"training needs ", "GiB are available", "--set rollout.batch="});
 }
 
 // The 50 kills of a run by which nothing may be lost but the work since the last checkpoint.

@@ -20,8 +20,9 @@ TEST(SharedMemoryTest, AnotherProcessReadsWhatTheCreatorWrote) {
   if (child == 0) {
     try {
       const auto opened = SharedMemory::open(path);
-      const bool same = opened->opened() && opened->size() == size_t{1} << 30 &&
-                        std::strcmp(reinterpret_cast<char*>(opened->data()) + 12345, "weights") == 0;
+      const bool same =
+          opened->opened() && opened->size() == size_t{1} << 30 &&
+          std::strcmp(reinterpret_cast<char*>(opened->data()) + 12345, "weights") == 0;
       _exit(same ? 0 : 1);
     } catch (...) {
       _exit(2);

@@ -13,7 +13,8 @@ TEST(LanesTest, EveryInputHasOneOwner) {
         for (size_t schedule = 0; schedule < static_cast<size_t>(2 * batch * 3); ++schedule) {
           int owners = 0;
           for (int rank = 0; rank < processes; ++rank)
-            owners += Lanes::share(batch, 3, deterministic, rank, processes).owns_schedule(schedule);
+            owners +=
+                Lanes::share(batch, 3, deterministic, rank, processes).owns_schedule(schedule);
           ASSERT_EQ(owners, 1) << processes << " processes, batch " << batch;
         }
       }

@@ -125,21 +125,24 @@ TEST(ProcessGroupTest, AFailureIsToldToThoseWhoWaitAndThoseWhoWork) {
 }
 
 TEST(ProcessGroupTest, WhoComputesForLongIsWaitedFor) {
-  EXPECT_THAT(run_ranks(
-                  2,
-                  [](ConnectedGroup& group) {
-                    if (!group.leads()) std::this_thread::sleep_for(std::chrono::seconds(3));
-                    group.any(false);
-                  },
-                  {.connect_seconds = 2}),
+  EXPECT_THAT(run_ranks(2,
+                        [](ConnectedGroup& group) {
+                          if (!group.leads()) std::this_thread::sleep_for(std::chrono::seconds(3));
+                          group.any(false);
+                        },
+                        {.connect_seconds = 2}),
               Each(IsEmpty()));
 }
 
 TEST(ProcessGroupTest, WhoNeverAppearsIsAnError) {
   EXPECT_THAT(
       [] {
-        connect_processes({.rank = 0, .size = 2, .local_rank = 0, .local_size = 2,
-                           .address = "127.0.0.1", .port = free_port()},
+        connect_processes({.rank = 0,
+                           .size = 2,
+                           .local_rank = 0,
+                           .local_size = 2,
+                           .address = "127.0.0.1",
+                           .port = free_port()},
                           {.connect_seconds = 1});
       },
       throws({"rank 0 of 2 cannot meet the other processes at 127.0.0.1:", "all of them started"}));

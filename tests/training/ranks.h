@@ -38,10 +38,13 @@ inline std::vector<std::string> run_ranks(int size,
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const auto group = connect_processes(
-            {.rank = rank, .size = size, .local_rank = rank, .local_size = size,
-             .address = "127.0.0.1", .port = port},
-            options);
+        const auto group = connect_processes({.rank = rank,
+                                              .size = size,
+                                              .local_rank = rank,
+                                              .local_size = size,
+                                              .address = "127.0.0.1",
+                                              .port = port},
+                                             options);
         try {
           body(*group);
         } catch (const Error& e) {
