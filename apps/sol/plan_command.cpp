@@ -48,8 +48,7 @@ void print_memory(const FrozenModel& model, const TrainingConfig& config, int pr
 }
 
 void print_time(const TrainingConfig& config, const TimePlan& plan) {
-  const double batch_steps =
-      static_cast<double>(config.batch) * config.schedules * config.horizon;
+  const double batch_steps = static_cast<double>(config.batch) * config.schedules * config.horizon;
   print("time on this machine, {} threads\n", thread_count());
   print("  {:<36}{:>8.2f} s  {:.0f} tokens/s\n",
         fmt::format("dense pass of {} inputs", config.batch), plan.prefill,
@@ -82,8 +81,7 @@ void print_machines(const TrainingConfig& config, const TimePlan& plan) {
     // The slowest has the most inputs of a batch.
     const double most = static_cast<double>((config.batch + machines - 1) / machines);
     const double imbalance = most * machines / config.batch;
-    const double seconds =
-        collection_seconds(plan, config, machines, bytes_per_second) * imbalance;
+    const double seconds = collection_seconds(plan, config, machines, bytes_per_second) * imbalance;
     print("  {:<36}{:>10}  {:.1f} times as fast\n", fmt::format("{} machines", machines),
           format_duration(seconds * plan.collections), one / seconds);
   }
@@ -92,7 +90,7 @@ void print_machines(const TrainingConfig& config, const TimePlan& plan) {
 void run_plan(PlanFlags& flags) {
   choose_openblas_kernels();
   const TrainingConfig config = read_config(flags.config, flags.model.seed);
-  const uint64_t available = available_memory(), before = resident_memory();
+  const uint64_t available = flags.config.available(), before = resident_memory();
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   const uint64_t after = resident_memory();
   const uint64_t weights = after - std::min(after, before);

@@ -33,7 +33,6 @@ struct TrainFlags {
   std::filesystem::path cache;
   TrainerOptions options;
   int processes = 0;
-  bool memory_check = true;
 };
 
 std::string describe(const CollectionMetrics& m) {
@@ -80,12 +79,15 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
     flags.model.threads = std::max(1, thread_count() / ranks.local_size);
   }
   set_thread_count(flags.model.threads);
+  const uint64_t available = flags.config.available(), before = resident_memory();
   const std::unique_ptr<FrozenModel> model =
       load_shared_model(flags.model.model_dir(), model_options(flags.model), ranks, group);
   // Before minutes of tokenising.
   if (group.leads()) require_trainable(model->config(), config, flags.options);
-  if (flags.memory_check && ranks.local_rank == 0)
-    require_memory(*model, config, ranks.local_size, available_memory());
+  if (ranks.local_rank == 0) {
+    const uint64_t weights = resident_memory() - before;
+    require_memory(*model, config, ranks.local_size, available - std::min(available, weights));
+  }
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   // From here on there is something to tidy up before ending.
   const std::stop_token stop = interrupt_token();
@@ -192,8 +194,6 @@ void add_train_command(CLI::App& app) {
       ->add_option("--init", flags->options.initial,
                    "Start from this controller's policy instead of a fresh one")
       ->type_name("DIR");
-  command->add_flag("!--no-memory-check", flags->memory_check,
-                    "Start even where `sol plan` says that memory will not suffice");
   command->add_option("--cache", flags->cache, "Where tokenised text is kept (default: OUT/cache)")
       ->type_name("DIR");
   CLI::Option* resume =

@@ -3,9 +3,14 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/system_memory.h"
 #include "validators.h"
 
 namespace sol::app {
+
+uint64_t TrainingConfigFlags::available() const {
+  return memory_limit > 0 ? static_cast<uint64_t>(memory_limit * (1 << 30)) : available_memory();
+}
 
 void add_training_config_flags(CLI::App& command, TrainingConfigFlags& flags, ModelFlags& model) {
   command.add_option("config", flags.file, "Training configuration (configs/*.yaml)")
@@ -15,14 +20,18 @@ void add_training_config_flags(CLI::App& command, TrainingConfigFlags& flags, Mo
   flags.seed = command.get_option("--seed");
   flags.seed->description("Seed of every random draw (default: the configuration's)")
       ->default_str("");
-  command
-      .add_option("--updates", flags.updates, "Optimizer steps, instead of the configuration's")
+  command.add_option("--updates", flags.updates, "Optimizer steps, instead of the configuration's")
       ->check(at_least(1));
   command
       .add_option("--set", flags.overrides,
                   "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  command
+      .add_option("--memory-limit", flags.memory_limit,
+                  "What this machine may give, model included (default: what is available)")
+      ->check(positive_number())
+      ->type_name("GIB");
 }
 
 TrainingConfig read_config(const TrainingConfigFlags& flags, uint64_t seed) {

@@ -22,8 +22,8 @@ int64_t divide_up(int64_t a, int64_t b) {
 
 // Of the prefixes, shared by their schedules, and of what each schedule writes behind them.
 uint64_t cache_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs) {
-  const auto type = model.precision() == Precision::bf16 ? kernels::ElementType::bf16
-                                                         : kernels::ElementType::f32;
+  const auto type =
+      model.precision() == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32;
   const CacheLayout layout(model.config(), config.sequence, type);
   const int64_t whole = config.context / layout.tokens;
   const int64_t end = divide_up(config.context + config.horizon, layout.tokens);
@@ -90,9 +90,8 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   plan.items.push_back({"cache: prefixes and schedules", cache_bytes(model, config, inputs)});
   plan.items.push_back({"dense pass", pass_bytes(model, config, inputs)});
   if (config.task_kl > 0)
-    plan.items.push_back(
-        {"distributions of the KL reward",
-         product({inputs, config.horizon + config.schedules, vocabulary}) * f32});
+    plan.items.push_back({"distributions of the KL reward",
+                          product({inputs, config.horizon + config.schedules, vocabulary}) * f32});
   plan.items.push_back({"schedules of a collection", schedule_bytes(model, config, inputs)});
   // Once for training, once as the policy that acts, and a copy each while a checkpoint is written.
   plan.items.push_back({"policy: parameters", 3 * parameters});
@@ -124,6 +123,11 @@ std::string advice_to_fit(const FrozenModel& model, const TrainingConfig& config
   for (TrainingConfig c = config; c.context > 64;) {
     c.context /= 2;
     if (offer(c, processes, fmt::format("--set rollout.context={}", c.context))) break;
+  }
+  for (TrainingConfig c = config; c.target_steps > 1;) {
+    c.target_steps /= 2;
+    if (offer(c, processes, fmt::format("--set optimisation.target_steps={}", c.target_steps)))
+      break;
   }
   for (TrainingConfig c = config; c.minibatch_schedules() > 1;) {
     c.minibatch /= 2;

@@ -23,8 +23,8 @@ struct Rollouts {
 };
 
 // One rollout of random tokens, as training does them.
-Rollouts roll_out_random(FrozenModel& model, const Policy& policy, TrainingConfig config,
-                         int batch, int context, std::stop_token stop) {
+Rollouts roll_out_random(FrozenModel& model, const Policy& policy, TrainingConfig config, int batch,
+                         int context, std::stop_token stop) {
   config.batch = batch;
   config.context = context;
   config.horizon = std::min(config.horizon, measured_steps);
@@ -84,8 +84,7 @@ void measure_update(TimePlan& plan, TorchNetwork& network, const TrainingConfig&
   const auto gradient = [&] { network.accumulate(minibatch, config.loss, config.grad_accum); };
   gradient();  // the first one makes the library choose its products
   plan.minibatch = seconds_of(gradient);
-  plan.old_log_probs =
-      seconds_of([&] { network.log_probs(minibatch, config.loss.temperature); });
+  plan.old_log_probs = seconds_of([&] { network.log_probs(minibatch, config.loss.temperature); });
   AdamW optimiser(network, config.optimiser);
   plan.step = seconds_of([&] { optimiser.step(network); });
   for (const std::string& name : network.names())

@@ -11,16 +11,16 @@ namespace sol {
 
 // Seconds of one process.
 struct TimePlan {
-  double prefill = 0;    // of a loader batch
-  double decode = 0;     // T steps of all its schedules
-  double policy = 0;     // of the policy in them
-  double minibatch = 0;  // its gradient
-  double step = 0;       // of AdamW
-  double old_log_probs = 0;      // of a minibatch
-  int64_t batches = 1;           // loader batches of a collection
-  int64_t minibatches = 1;       // of a collection
-  double collections = 1;        // of the run
-  uint64_t gradient_bytes = 0;   // what several processes exchange at an AdamW step
+  double prefill = 0;           // of a loader batch
+  double decode = 0;            // T steps of all its schedules
+  double policy = 0;            // of the policy in them
+  double minibatch = 0;         // its gradient
+  double step = 0;              // of AdamW
+  double old_log_probs = 0;     // of a minibatch
+  int64_t batches = 1;          // loader batches of a collection
+  int64_t minibatches = 1;      // of a collection
+  double collections = 1;       // of the run
+  uint64_t gradient_bytes = 0;  // what several processes exchange at an AdamW step
 
   double rollouts() const { return static_cast<double>(batches) * (prefill + decode + policy); }
   double update(int grad_accum) const {

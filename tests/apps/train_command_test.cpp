@@ -155,8 +155,8 @@ TEST_F(TrainCommand, ARankThatWasStartedWronglySaysSo) {
 }
 
 TEST_F(TrainCommand, WhatWillNotFitIsSaidBeforehand) {
-  expect_error(train({"--set", "rollout.batch=65536", "--set", "rollout.context=1000"}),
-               {"training needs ", "GiB are available", "--set rollout.batch="});
+  expect_error(train({"--memory-limit", "0.1", "--set", "rollout.batch=512"}),
+               {"training needs ", "cache", "MiB are available", "--set rollout.batch="});
 }
 
 // The 50 kills of a run by which nothing may be lost but the work since the last checkpoint.
