@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
+#include "corpus_progress.h"
 #include "openblas_environment.h"
 #include "text/block_dataset.h"
 #include "training/config.h"
@@ -21,6 +22,7 @@ struct TrainFlags {
   CLI::Option* seed = nullptr;
   std::filesystem::path config;
   std::vector<std::filesystem::path> data;
+  std::filesystem::path corpus;  // instead of `data`
   std::filesystem::path cache;
   TrainerOptions options;
   int updates = 0;
@@ -54,6 +56,25 @@ std::string describe(const CollectionMetrics& m) {
                             m.decode_tokens_per_second, format_duration(m.seconds_left));
 }
 
+// --data's files, --train-data's corpus, prepared in the cache where that has not been done, or
+// data that `sol prepare` has left.
+BlockDataset open_data(const TrainFlags& flags, const TrainingConfig& config,
+                       const Tokenizer& tokenizer, const std::stop_token& stop) {
+  const std::filesystem::path cache =
+      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
+  const int length = config.block_length();
+  if (flags.corpus.empty())
+    return BlockDataset::open(flags.data, config.text, tokenizer, length, cache, stop);
+  if (is_prepared_data(flags.corpus))
+    return BlockDataset::open_prepared(flags.corpus, tokenizer, length);
+  const CorpusOptions options{.text_field = config.text.text_field};
+  const auto prepared = prepared_cache_path(cache, flags.corpus, options, tokenizer);
+  CorpusProgress progress;
+  progress.finish(prepare_corpus(flags.corpus, prepared, options, tokenizer, false,
+                                 progress.callbacks(), stop));
+  return BlockDataset::open_prepared(prepared, tokenizer, length);
+}
+
 void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
   flags.options.deterministic = flags.model.deterministic;
@@ -63,12 +84,9 @@ void run_train(TrainFlags& flags) {
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
-  const std::filesystem::path cache =
-      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
   // From here on there is something to tidy up before ending.
   const std::stop_token stop = interrupt_token();
-  const BlockDataset data =
-      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache, stop);
+  const BlockDataset data = open_data(flags, config, *tokenizer, stop);
   note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
        config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
 
@@ -113,12 +131,16 @@ void add_train_command(CLI::App& app) {
       ->default_str("");
   command->get_option("--deterministic")
       ->description("The same controller, bit for bit, for every thread count (slower)");
-  command
-      ->add_option("--data", flags->data,
+  CLI::Option_group* data = command->add_option_group("data", "What to train on, one of");
+  data->add_option("--data", flags->data,
                    "Text to train on: .txt, .jsonl, .raw, also .gz or .zst; repeatable")
-      ->required()
       ->type_name("FILE")
       ->allow_extra_args(false);
+  data->add_option("--train-data", flags->corpus,
+                   "Corpus to train on: a directory of .jsonl, .jsonl.gz, .jsonl.zst, .json.gz, "
+                   ".json.zst, or what `sol prepare` made of one")
+      ->type_name("DIR");
+  data->require_option(1);
   command->add_option("-o,--out", flags->options.out, "Directory that becomes the controller")
       ->required()
       ->type_name("DIR");
