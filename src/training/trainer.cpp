@@ -11,6 +11,7 @@
 #include "engine/run_info.h"
 #include "policy/axis.h"
 #include "policy/policies.h"
+#include "training/action_counts.h"
 #include "training/checkpoint.h"
 #include "training/data_order.h"
 #include "training/distillation.h"
@@ -80,7 +81,7 @@ class Trainer {
         identity_(run_identity(model, data, config)),
         network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
-        log_(options.out / "train.jsonl") {}
+        log_(options.out) {}
 
   TrainingOutcome run(std::stop_token stop) {
     begin();
@@ -171,7 +172,7 @@ class Trainer {
     ensure_writable_directory(options_.out / "checkpoint");
     std::error_code ignored;
     fs::remove(checkpoint_path(), ignored);
-    log_.begin(0);
+    log_.begin(0, run_record());
   }
 
   void restore(TrainingState state) {
@@ -195,7 +196,7 @@ class Trainer {
     metrics_ = state.metrics;
     gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
-    log_.begin(collections_);
+    log_.begin(collections_, run_record());
   }
 
   void checkpoint() {
@@ -226,21 +227,26 @@ class Trainer {
            since_checkpoint_.seconds() >= config_.checkpoint_minutes * 60;
   }
 
+  // What the run is, as opposed to how far it has come.
+  Json run_record() const {
+    return {{"config", config_.to_json()},
+            {"blocks", data_.size()},
+            {"run",
+             to_json(describe_run(model_, options_.model_name, config_.seed, options_.command))}};
+  }
+
   Controller controller() {
     ControllerSettings settings;
     settings.horizon = config_.horizon;
     settings.sequence = config_.sequence;
     settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.model_fingerprint = model_.fingerprint();
-    const Json training{{"config", config_.to_json()},
-                        {"updates", counters_.updates},
-                        {"collections", collections_},
-                        {"inputs", position_},
-                        {"blocks", data_.size()},
-                        {"seconds", earlier_seconds_ + since_start_.seconds()},
-                        {"last_collection", to_json(metrics_)},
-                        {"run", to_json(describe_run(model_, options_.model_name, config_.seed,
-                                                     options_.command))}};
+    Json training = run_record();
+    training["updates"] = counters_.updates;
+    training["collections"] = collections_;
+    training["inputs"] = position_;
+    training["seconds"] = earlier_seconds_ + since_start_.seconds();
+    training["last_collection"] = to_json(metrics_);
     settings.training_json = to_text(training);
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
@@ -302,6 +308,7 @@ class Trainer {
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
+    metrics_.learning_rate = optimiser_.learning_rate();
     metrics_.seconds_update = update_time.seconds();
     metrics_.seconds = time.seconds();
     metrics_.seconds_left = seconds_left();
@@ -309,12 +316,13 @@ class Trainer {
       note(fmt::format("all {} blocks have been read; epoch {} begins in a new order", data_.size(),
                        metrics_.epoch + 1));
     }
-    log_.append(to_json(metrics_));
+    log_.append(metrics_);
     if (callbacks_.on_collection) callbacks_.on_collection(metrics_);
   }
 
   CollectionMetrics summarise(const Collection& collected) const {
     CollectionMetrics m;
+    m.actions = count_actions(config_.space, collected.schedules);
     m.collection = collections_;
     m.update = counters_.updates;
     m.updates = config_.updates;
