@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
     add_serve_command(app);
     if (has_training) app.add_subcommand("train", "Train a controller for a frozen model");
     add_prepare_command(app);
+    add_report_command(app);
     add_sweep_command(app);
     add_tasks_command(app);
     add_eval_command(app);

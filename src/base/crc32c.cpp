@@ -21,7 +21,8 @@ constexpr std::array<uint32_t, 256> table = make_table();
 
 uint32_t crc32c(std::string_view bytes) {
   uint32_t crc = ~0u;
-  for (const char c : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xFFu];
+  for (const char c : bytes)
+    crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xFFu];
   return ~crc;
 }
 

@@ -1,8 +1,8 @@
 #include "training/action_counts.h"
 
-#include <string>
-
 #include <fmt/format.h>
+
+#include <string>
 
 namespace sol {
 namespace {

@@ -123,7 +123,8 @@ TEST(EventFile, FramesHaveMaskedChecksums) {
 TEST(EventFile, HoldsWhatWasAppended) {
   TemporaryDirectory dir;
   EventFile file(dir.path(), 7);
-  file.append(300, {{"a/b", 0.5}, {"nan", std::nan("")}}, {{"h", {1, 2, 4}, {10, 0, 30}}, {"e", {}, {}}});
+  file.append(300, {{"a/b", 0.5}, {"nan", std::nan("")}},
+              {{"h", {1, 2, 4}, {10, 0, 30}}, {"e", {}, {}}});
   const auto records = frames(read_file(file.path()));
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(parse(records[0]).bytes.at(3).at(0), "brain.Event:2");
@@ -210,7 +211,8 @@ TEST(RunLog, AResumedRunBeginsAnotherEventFile) {
 TEST(ActionCounts, LevelsAreCountedPerAxis) {
   const ActionSpace space({0.1f, 1.0f}, {0.5f, 0.75f, 1.0f}, {5, 16});
   Schedule schedule;
-  for (const auto& [kappa, rho, bits] : {std::array{0, 2, 1}, std::array{1, 2, 0}, std::array{1, 1, 0}})
+  for (const auto& [kappa, rho, bits] :
+       {std::array{0, 2, 1}, std::array{1, 2, 0}, std::array{1, 1, 0}})
     schedule.actions.push_back(space.index(kappa, rho, bits));
   const std::vector<Schedule> schedules(2, schedule);
   const auto counts = count_actions(space, schedules);
