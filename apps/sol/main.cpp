@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
       app.add_subcommand("train", "Train a controller for a frozen model");
       app.add_subcommand("plan", "What training a controller will take in memory and time");
     }
+    add_prepare_command(app);
+    add_report_command(app);
     add_sweep_command(app);
     add_tasks_command(app);
     add_eval_command(app);

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
+#include "corpus_progress.h"
 #include "openblas_environment.h"
 #include "processes.h"
 #include "text/block_dataset.h"
@@ -30,6 +31,7 @@ struct TrainFlags {
   ModelFlags model;
   TrainingConfigFlags config;
   std::vector<std::filesystem::path> data;
+  std::filesystem::path corpus;  // instead of `data`
   std::filesystem::path cache;
   TrainerOptions options;
   int processes = 0;
@@ -49,20 +51,34 @@ std::string describe(const CollectionMetrics& m) {
                             m.decode_tokens_per_second, format_duration(m.seconds_left));
 }
 
-// The blocks of ids that the text makes. One process of each machine tokenises it, if it is not in
-// the cache yet, before the others read what that one wrote.
+// --data's files, --train-data's corpus, prepared in the cache where that has not been done, or
+// data that `sol prepare` has left.
 BlockDataset open_data(const TrainFlags& flags, const TrainingConfig& config,
-                       const Tokenizer& tokenizer, const RankEnvironment& ranks,
-                       ProcessGroup& group) {
-  const auto open = [&] {
-    return BlockDataset::open(flags.data, config.text, tokenizer, config.block_length(),
-                              flags.cache.empty() ? flags.options.out / "cache" : flags.cache,
-                              interrupt_token());
-  };
+                       const Tokenizer& tokenizer, const std::stop_token& stop) {
+  const std::filesystem::path cache =
+      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
+  const int length = config.block_length();
+  if (flags.corpus.empty())
+    return BlockDataset::open(flags.data, config.text, tokenizer, length, cache, stop);
+  if (is_prepared_data(flags.corpus))
+    return BlockDataset::open_prepared(flags.corpus, tokenizer, length);
+  const CorpusOptions options{.text_field = config.text.text_field};
+  const auto prepared = prepared_cache_path(cache, flags.corpus, options, tokenizer);
+  CorpusProgress progress;
+  progress.finish(prepare_corpus(flags.corpus, prepared, options, tokenizer, false,
+                                 progress.callbacks(), stop));
+  return BlockDataset::open_prepared(prepared, tokenizer, length);
+}
+
+// One process of each machine tokenises what is not in the cache yet, before the others read what
+// that one wrote.
+BlockDataset open_data_together(const TrainFlags& flags, const TrainingConfig& config,
+                                const Tokenizer& tokenizer, const std::stop_token& stop,
+                                const RankEnvironment& ranks, ProcessGroup& group) {
   std::optional<BlockDataset> data;
-  if (ranks.local_rank == 0) data = open();
+  if (ranks.local_rank == 0) data = open_data(flags, config, tokenizer, stop);
   group.any(false);
-  if (!data) data = open();
+  if (!data) data = open_data(flags, config, tokenizer, stop);
   return std::move(*data);
 }
 
@@ -91,7 +107,7 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   // From here on there is something to tidy up before ending.
   const std::stop_token stop = interrupt_token();
-  const BlockDataset data = open_data(flags, config, *tokenizer, ranks, group);
+  const BlockDataset data = open_data_together(flags, config, *tokenizer, stop, ranks, group);
   if (!group.leads()) {
     if (!train_controller(*model, data, config, flags.options, {}, stop).finished)
       throw Cancelled();
@@ -174,12 +190,16 @@ void add_train_command(CLI::App& app) {
   add_training_config_flags(*command, flags->config, flags->model);
   command->get_option("--deterministic")
       ->description("The same controller, bit for bit, for every thread count (slower)");
-  command
-      ->add_option("--data", flags->data,
+  CLI::Option_group* data = command->add_option_group("data", "What to train on, one of");
+  data->add_option("--data", flags->data,
                    "Text to train on: .txt, .jsonl, .raw, also .gz or .zst; repeatable")
-      ->required()
       ->type_name("FILE")
       ->allow_extra_args(false);
+  data->add_option("--train-data", flags->corpus,
+                   "Corpus to train on: a directory of .jsonl, .jsonl.gz, .jsonl.zst, .json.gz, "
+                   ".json.zst, or what `sol prepare` made of one")
+      ->type_name("DIR");
+  data->require_option(1);
   command->add_option("-o,--out", flags->options.out, "Directory that becomes the controller")
       ->required()
       ->type_name("DIR");

@@ -5,6 +5,7 @@
 
 #include "policy/axis.h"
 #include "sol/error.h"
+#include "training/action_counts.h"
 #include "training/advantage.h"
 #include "training/distillation.h"
 #include "training/schedule_exchange.h"
@@ -77,6 +78,7 @@ Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& 
 }
 
 void summarise(const Collection& collection, const TrainingConfig& config, CollectionMetrics& m) {
+  m.actions = count_actions(config.space, collection.schedules);
   const double schedules = static_cast<double>(collection.schedules.size());
   for (const Schedule& s : collection.schedules) {
     m.steps += s.steps();

@@ -84,7 +84,7 @@ class Trainer {
         identity_(run_identity(model, data, config)),
         network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
-        log_(options.out / "train.jsonl") {}
+        log_(options.out) {}
 
   TrainingOutcome run(std::stop_token stop) {
     require_same_on_all_ranks(identity_, group_);
@@ -178,7 +178,7 @@ class Trainer {
     ensure_writable_directory(options_.out / "checkpoint");
     std::error_code ignored;
     fs::remove(checkpoint_path(), ignored);
-    log_.begin(0);
+    log_.begin(0, run_record());
   }
 
   void restore(TrainingState state) {
@@ -201,7 +201,7 @@ class Trainer {
     metrics_ = state.metrics;
     gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
-    if (group_.leads()) log_.begin(collections_);
+    if (group_.leads()) log_.begin(collections_, run_record());
   }
 
   void checkpoint() {
@@ -232,21 +232,26 @@ class Trainer {
            since_checkpoint_.seconds() >= config_.checkpoint_minutes * 60;
   }
 
+  // What the run is, as opposed to how far it has come.
+  Json run_record() const {
+    return {{"config", config_.to_json()},
+            {"blocks", plan_.data.size()},
+            {"run",
+             to_json(describe_run(model_, options_.model_name, config_.seed, options_.command))}};
+  }
+
   Controller controller() {
     ControllerSettings settings;
     settings.horizon = config_.horizon;
     settings.sequence = config_.sequence;
     settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.model_fingerprint = model_.fingerprint();
-    const Json training{{"config", config_.to_json()},
-                        {"updates", counters_.updates},
-                        {"collections", collections_},
-                        {"inputs", position_},
-                        {"blocks", plan_.data.size()},
-                        {"seconds", earlier_seconds_ + since_start_.seconds()},
-                        {"last_collection", to_json(metrics_)},
-                        {"run", to_json(describe_run(model_, options_.model_name, config_.seed,
-                                                     options_.command))}};
+    Json training = run_record();
+    training["updates"] = counters_.updates;
+    training["collections"] = collections_;
+    training["inputs"] = position_;
+    training["seconds"] = earlier_seconds_ + since_start_.seconds();
+    training["last_collection"] = to_json(metrics_);
     settings.training_json = to_text(training);
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
@@ -295,6 +300,7 @@ class Trainer {
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
+    metrics_.learning_rate = optimiser_.learning_rate();
     metrics_.seconds_update = update_time.seconds();
     metrics_.seconds = time.seconds();
     metrics_.seconds_left = seconds_left();
@@ -302,7 +308,7 @@ class Trainer {
       note(fmt::format("all {} blocks have been read; epoch {} begins in a new order",
                        plan_.data.size(), metrics_.epoch + 1));
     }
-    if (group_.leads()) log_.append(to_json(metrics_));
+    if (group_.leads()) log_.append(metrics_);
     if (callbacks_.on_collection) callbacks_.on_collection(metrics_);
   }
 

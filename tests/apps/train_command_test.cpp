@@ -34,7 +34,7 @@ class TrainCommand : public testing::Test {
                   const std::string& updates = "3") {
     std::vector<std::string> arguments{
         "train",       (source_dir() / "configs/default-demo.yaml").string(),
-        "--data",      text.string(),
+        data_option,   text.string(),
         "-o",          out.string(),
         "--updates",   updates,
         "--threads",   "1",
@@ -55,6 +55,7 @@ class TrainCommand : public testing::Test {
   }
 
   TemporaryDirectory dir;
+  std::string data_option = "--data";
   fs::path text, out = dir.path() / "out";
 };
 
@@ -188,6 +189,37 @@ TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
   expect_error(full, {"sol: ", out.string()});
   EXPECT_EQ(read_file(checkpoint), before);
   expect_no_leftovers();
+}
+
+TEST_F(TrainCommand, TakesACorpusAndWhatIsPreparedOfIt) {
+  const fs::path corpus = dir.path() / "corpus";
+  fs::create_directories(corpus / "deep");
+  for (const int part : {0, 1}) {
+    std::ofstream file(corpus / (part == 0 ? "a.jsonl" : "deep/b.jsonl"));
+    for (int i = 0; i < 300; ++i)
+      file << "{\"text\": \"In the year " << 1000 + i << " there were " << i * i + part
+           << " houses.\"}\n";
+  }
+  data_option = "--train-data";
+  text = corpus;
+  const RunResult first = train({}, {}, "1");
+  ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
+  EXPECT_NE(first.err.find("tokenised 600 documents"), std::string::npos) << first.err;
+  const std::string from_corpus = weights();
+  const RunResult second = train({"--overwrite"}, {}, "1");
+  ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
+  EXPECT_EQ(second.err.find("tokenised"), std::string::npos) << second.err;
+
+  const fs::path ids = dir.path() / "ids";
+  ASSERT_EQ(run_sol({"prepare", corpus.string(), "-o", ids.string()}).code, 0);
+  text = ids;
+  out = dir.path() / "prepared";
+  ASSERT_EQ(train({}, {}, "1").code, 0);
+  EXPECT_EQ(weights(), from_corpus);  // the same blocks in the same order
+
+  expect_error(train({"--overwrite", "--data", "x.txt"}), {"--data", "--train-data"});
+  text = dir.path() / "none";
+  expect_error(train({"--overwrite"}), {"none", "no such directory"});
 }
 
 TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
