@@ -11,6 +11,9 @@ void add_tokenize_commands(CLI::App& app);  // tokenize and detokenize
 void add_logits_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_plan_command(CLI::App& app);
+void add_prepare_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 void add_probe_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);

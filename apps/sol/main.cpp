@@ -33,8 +33,8 @@ std::string version_text() {
       sol::to_string(sol::current_isa()), isas, sol::cpu_description());
 }
 
-// Training is a program of its own beside this one: merely starting with LibTorch's libraries takes
-// half a second, which no other command should pay.
+// Training and its planning are a program of its own beside this one: merely starting with
+// LibTorch's libraries takes half a second, which no other command should pay.
 [[noreturn]] void start_training(char** argv) {
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sol-train";
   execv(path.c_str(), argv);
@@ -46,11 +46,17 @@ std::string version_text() {
 int main(int argc, char** argv) {
   using namespace sol::app;
   return run_program(argc, argv, [&](CLI::App& app) {
-    if (has_training && argc > 1 && std::string_view(argv[1]) == "train") start_training(argv);
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    if (has_training && (command == "train" || command == "plan")) start_training(argv);
     app.set_version_flag("--version", version_text, "Version, commit and instruction sets");
     add_generate_command(app);
     add_serve_command(app);
-    if (has_training) app.add_subcommand("train", "Train a controller for a frozen model");
+    if (has_training) {
+      app.add_subcommand("train", "Train a controller for a frozen model");
+      app.add_subcommand("plan", "What training a controller will take in memory and time");
+    }
+    add_prepare_command(app);
+    add_report_command(app);
     add_sweep_command(app);
     add_tasks_command(app);
     add_eval_command(app);

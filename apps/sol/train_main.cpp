@@ -1,7 +1,10 @@
-// sol-train: what `sol train` starts; see main.cpp.
+// sol-train: what `sol train` and `sol plan` start; see main.cpp.
 #include "commands.h"
 #include "program.h"
 
 int main(int argc, char** argv) {
-  return sol::app::run_program(argc, argv, sol::app::add_train_command);
+  return sol::app::run_program(argc, argv, [](CLI::App& app) {
+    sol::app::add_train_command(app);
+    sol::app::add_plan_command(app);
+  });
 }
