@@ -27,7 +27,8 @@ struct RunOptions {
   bool close_output = false;                  // nobody reads standard output
   std::string interrupt_when = {};  // send a signal once this stands in what it has written
   int interrupt_signal = SIGINT;
-  double kill_after = 0;  // seconds until SIGKILL; 0: never
+  double kill_after = 0;             // seconds until SIGKILL; 0: never
+  std::string kill_clock_from = {};  // from when this stands in what it has written; empty: start
 };
 
 struct RunResult {
@@ -83,12 +84,13 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
   std::array<pollfd, 2> reading{pollfd{options.close_output ? -1 : pipes[1][0], POLLIN, 0},
                                 pollfd{pipes[2][0], POLLIN, 0}};
   const std::array<std::string*, 2> texts{&result.out, &result.err};
-  const auto start = std::chrono::steady_clock::now();
+  auto start = std::chrono::steady_clock::now();
   const auto left_to_live = [&] {
     const std::chrono::duration<double> lived = std::chrono::steady_clock::now() - start;
     return static_cast<int>(std::max(0.0, 1000 * (options.kill_after - lived.count())));
   };
-  bool mortal = options.kill_after > 0;
+  bool mortal = options.kill_after > 0 && options.kill_clock_from.empty();
+  bool clock_waits = options.kill_after > 0 && !mortal;
   while (reading[0].fd >= 0 || reading[1].fd >= 0) {
     const int ready = poll(reading.data(), reading.size(), mortal ? left_to_live() : -1);
     if (mortal && left_to_live() == 0) {
@@ -105,6 +107,11 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
       const ssize_t got = read(reading[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
         texts[i]->append(buffer.data(), static_cast<size_t>(got));
+        if (clock_waits && texts[i]->find(options.kill_clock_from) != std::string::npos) {
+          start = std::chrono::steady_clock::now();
+          mortal = true;
+          clock_waits = false;
+        }
         if (!interrupted && texts[i]->find(options.interrupt_when) != std::string::npos) {
           kill(child, options.interrupt_signal);
           interrupted = true;
