@@ -20,4 +20,8 @@ void add_bench_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 
+// All of them, in the order in which the help lists them; add_train may be null where there is no
+// training.
+void add_commands(CLI::App& app, void (*add_train)(CLI::App&));
+
 }  // namespace sol::app

@@ -95,6 +95,8 @@ void run_train(TrainFlags& flags) {
       train_controller(*model, data, config, flags.options, callbacks, stop);
   progress.finish();
   if (!outcome.finished) throw Cancelled();
+  if (const uint64_t peak = model->device_peak_bytes(); peak > 0)
+    note("{}: at most {:.2f} GB of memory", model->device(), static_cast<double>(peak) / 1e9);
   note("trained for {} updates; the controller is in {}", outcome.updates,
        flags.options.out.string());
 }
