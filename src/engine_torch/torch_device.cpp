@@ -2,18 +2,15 @@
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #ifdef SOL_TORCH_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
 #endif
 #include <torch/version.h>
 
 #include <charconv>
-#include <optional>
 #include <string_view>
 
 #include "base/fail.h"
-#include "base/threads.h"
 #include "engine_torch/torch_model.h"
 
 namespace sol {
@@ -79,14 +76,6 @@ at::Device find_device(const std::string& name) {
   if (!problem.empty()) fail("device {}: {}", name, problem);
   if (!parsed.cuda) return at::Device(at::kCPU);
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(parsed.index));
-}
-
-TorchScope::TorchScope() : threads_(thread_count()) {
-  at::set_num_threads(threads_);
-}
-
-TorchScope::~TorchScope() {
-  set_thread_count(threads_);
 }
 
 void rethrow_as_error(const at::Device& device) {

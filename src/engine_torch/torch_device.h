@@ -7,24 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "engine_torch/torch_threads.h"
+
 namespace sol {
 
 // Throws Error for a name other than cpu, cuda and cuda:N, and for a device that is not there.
 at::Device find_device(const std::string& name);
-
-// LibTorch shares our thread runtime: what it is told holds for the whole program, so it is told
-// for the time of a call. Unless told a number it would take one thread.
-class TorchScope {
- public:
-  TorchScope();
-  ~TorchScope();
-  TorchScope(const TorchScope&) = delete;
-  TorchScope& operator=(const TorchScope&) = delete;
-
- private:
-  c10::InferenceMode no_gradients_;
-  int threads_;
-};
 
 // To be called while a c10::Error is being handled: throws it as an Error, which for memory that
 // ran out says what to lower.
@@ -32,7 +20,8 @@ class TorchScope {
 
 template <typename Body>
 auto torch_call(const at::Device& device, const Body& body) {
-  const TorchScope scope;
+  const TorchThreads threads;
+  const c10::InferenceMode no_gradients;
   try {
     return body();
   } catch (const c10::Error&) {

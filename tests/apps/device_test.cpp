@@ -50,9 +50,12 @@ TEST(Device, TheCpuThroughLibTorchWritesTheSameText) {
 }
 
 TEST(Device, WhatItDoesNotOfferIsAnError) {
-  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
-           {"--deterministic"}, {"--weights", "int8"}, {"--prune-down"},
-           {"--page-scores", "moments"}, {"--channel-scores", "wina"}}) {
+  for (const std::vector<std::string>& option :
+       std::vector<std::vector<std::string>>{{"--deterministic"},
+                                             {"--weights", "int8"},
+                                             {"--prune-down"},
+                                             {"--page-scores", "moments"},
+                                             {"--channel-scores", "wina"}}) {
     std::vector<std::string> arguments = option;
     arguments.push_back("--device=cpu");
     const RunResult result = generate(arguments);
