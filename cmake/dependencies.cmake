@@ -24,4 +24,9 @@ target_include_directories(sol_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE})
 
 if(SOL_TRAINING)
   find_package(Torch REQUIRED)
+  # Debian's LibTorch uses a Gloo of its own; others have it built in.
+  find_library(GLOO_LIBRARY gloo)
+  if(NOT GLOO_LIBRARY)
+    set(GLOO_LIBRARY "")
+  endif()
 endif()

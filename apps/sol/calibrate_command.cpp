@@ -27,6 +27,8 @@ std::vector<int> fitting_lengths(int positions) {
   return lengths;
 }
 
+constexpr double busy = 1.3;
+
 std::string table_text(const CostTable& costs) {
   std::string text = fmt::format("{:>8} {:>10} {:>10}", "keys", "dense ms", "refresh ms");
   for (const float share : costs.shares())
@@ -56,16 +58,21 @@ void run_calibrate(CalibrateFlags& flags) {
                             ? fitting_lengths(model->config().max_position_embeddings)
                             : flags.lengths;
   WorkProgress progress("measuring");
-  const CostTable costs = measure_costs(
+  const MeasuredCosts costs = measure_costs(
       *model, measurement,
       [&](double done) { progress.update(static_cast<int64_t>(1000 * done), 1000); },
       interrupt_token());
   progress.finish();
   write_costs(
-      flags.out, costs,
+      flags.out, costs.table,
       describe_run(*model, file_name(flags.model.model_dir()), flags.model.seed, command_line()),
       measurement.sequence, flags.model.deterministic);
-  print("{}", table_text(costs));
+  print("{}", table_text(costs.table));
+  if (costs.busyness > busy)
+    note(
+        "the machine was busy: a usual step took {:.1f} times the fastest; measure again when it "
+        "is not",
+        costs.busyness);
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 namespace sol::app {
 
-void add_commands(CLI::App& app, void (*add_train)(CLI::App&)) {
+void add_commands(CLI::App& app, void (*add_training)(CLI::App&)) {
   add_generate_command(app);
   add_serve_command(app);
-  if (add_train) add_train(app);
+  if (add_training) add_training(app);
+  add_prepare_command(app);
+  add_report_command(app);
   add_sweep_command(app);
   add_tasks_command(app);
   add_eval_command(app);

@@ -74,7 +74,8 @@ void report(const GenerationResult& result, const Plan& plan) {
   note("generated  {} tokens in {:.2f} s ({})", result.tokens.size(), result.total_seconds,
        to_string(result.finish));
   if (result.steps == 0) return;
-  note("speed      {:.1f} tokens/s, {:.2f} GB/s", result.steps / result.total_seconds,
+  note("speed      {:.1f} tokens/s; the model reads {:.2f} GB/s while it runs",
+       result.steps / result.total_seconds,
        static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
   note("requested  {}", budget_text(plan.budget));
   if (result.effective_steps > 0)

@@ -34,8 +34,8 @@ std::string version_text() {
       sol::to_string(sol::current_isa()), isas, sol::cpu_description());
 }
 
-// What needs LibTorch (training, its devices) is a program of its own beside this one: merely
-// starting with its libraries takes half a second, which no other command should pay.
+// What needs LibTorch (training, its planning, its devices) is a program of its own beside this one:
+// merely starting with its libraries takes half a second, which no other command should pay.
 [[noreturn]] void start_torch_program(char** argv) {
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sol-train";
   execv(path.c_str(), argv);
@@ -47,12 +47,14 @@ std::string version_text() {
 int main(int argc, char** argv) {
   using namespace sol::app;
   return run_program(argc, argv, [&](CLI::App& app) {
-    const bool train = argc > 1 && std::string_view(argv[1]) == "train";
-    if (has_training && (train || wants_torch_device(argc, argv))) start_torch_program(argv);
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    const bool training = command == "train" || command == "plan";
+    if (has_training && (training || wants_torch_device(argc, argv))) start_torch_program(argv);
     app.set_version_flag("--version", version_text, "Version, commit and instruction sets");
-    const auto add_train_name = [](CLI::App& to) {
+    const auto add_names = [](CLI::App& to) {
       to.add_subcommand("train", "Train a controller for a frozen model");
+      to.add_subcommand("plan", "What training a controller will take in memory and time");
     };
-    add_commands(app, has_training ? +add_train_name : nullptr);
+    add_commands(app, has_training ? +add_names : nullptr);
   });
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ void restart_with(const char* name, const char* value) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  // By its own path, which names the process.
+  std::error_code unknown;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  if (!unknown) execv(self.c_str(), argv.data());
   execv("/proc/self/exe", argv.data());
   unsetenv(name);  // still here: it could not be started again
 }

@@ -86,11 +86,12 @@ CostTable quick_costs(const ServedModel& served) {
   quick.lengths = {std::min(64, served.context)};
   for (const int keys : {512, 1024})
     if (keys <= served.context) quick.lengths.push_back(keys);
-  return measure_costs(*served.model, quick, {}, interrupt_token());
+  return measure_costs(*served.model, quick, {}, interrupt_token()).table;
 }
 
 ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> effort) {
   ServedModel served;
+  note("loading {}", file_name(flags.model.model_dir()));
   served.model = load_flagged_model(flags.model);
   served.tokenizer = load_flagged_tokenizer(flags.model, *served.model);
   served.name = flags.name.empty() ? file_name(flags.model.model_dir()) : flags.name;
@@ -115,6 +116,7 @@ ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> e
     served.costs =
         read_costs(flags.costs, run, served.horizon, served.sequence, served.deterministic);
   } else if (flags.latency == "on") {
+    note("measuring what tokens cost; --costs FILE or --latency off saves that");
     served.costs = quick_costs(served);
   }
   served.loaded_at = std::chrono::duration_cast<std::chrono::seconds>(
@@ -145,6 +147,11 @@ void run_serve(ServeFlags& flags) {
   flags.http.threads = flags.scheduler.batch + flags.scheduler.queue + 32;
   if (flags.log) flags.http.log = [](const std::string& line) { note("{}", line); };
   std::map<std::string, double> effort = parse_effort(flags.effort);
+  // What is not there at all is said before anybody is told that the server listens.
+  (void)load_config(flags.model.model_dir());
+  if (!flags.controller.empty()) (void)Controller::load(flags.controller);
+  for (const std::filesystem::path& file : {flags.costs, flags.chat_template})
+    if (!file.empty()) (void)read_file(file);
 
   Metrics metrics;
   HttpServer http(flags.http, metrics);

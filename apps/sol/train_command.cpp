@@ -1,16 +1,27 @@
 // sol train: a controller for a frozen model.
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/system_memory.h"
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
+#include "corpus_progress.h"
 #include "openblas_environment.h"
+#include "processes.h"
 #include "text/block_dataset.h"
 #include "training/config.h"
+#include "training/memory_plan.h"
+#include "training/rank_environment.h"
+#include "training/shared_model.h"
 #include "training/trainer.h"
+#include "training_flags.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -18,27 +29,13 @@ namespace {
 
 struct TrainFlags {
   ModelFlags model;
-  CLI::Option* seed = nullptr;
-  std::filesystem::path config;
+  TrainingConfigFlags config;
   std::vector<std::filesystem::path> data;
+  std::filesystem::path corpus;  // instead of `data`
   std::filesystem::path cache;
   TrainerOptions options;
-  int updates = 0;
-  std::vector<std::string> overrides;
+  int processes = 0;
 };
-
-TrainingConfig read_config(const TrainFlags& flags) {
-  std::vector<std::pair<std::string, std::string>> overrides;
-  for (const std::string& text : flags.overrides) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) fail("--set {}: write section.key=value", text);
-    overrides.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  TrainingConfig config = load_training_config(flags.config, overrides);
-  if (flags.updates > 0) config.updates = flags.updates;
-  if (flags.seed->count() > 0) config.seed = flags.model.seed;
-  return config;
-}
 
 std::string describe(const CollectionMetrics& m) {
   std::string text = fmt::format(
@@ -54,23 +51,83 @@ std::string describe(const CollectionMetrics& m) {
                             m.decode_tokens_per_second, format_duration(m.seconds_left));
 }
 
-void run_train(TrainFlags& flags) {
-  choose_openblas_kernels();
+// --data's files, --train-data's corpus, prepared in the cache where that has not been done, or
+// data that `sol prepare` has left.
+BlockDataset open_data(const TrainFlags& flags, const TrainingConfig& config,
+                       const Tokenizer& tokenizer, const std::stop_token& stop) {
+  const std::filesystem::path cache =
+      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
+  const int length = config.block_length();
+  if (flags.corpus.empty())
+    return BlockDataset::open(flags.data, config.text, tokenizer, length, cache, stop);
+  if (is_prepared_data(flags.corpus))
+    return BlockDataset::open_prepared(flags.corpus, tokenizer, length);
+  const CorpusOptions options{.text_field = config.text.text_field};
+  const auto prepared = prepared_cache_path(cache, flags.corpus, options, tokenizer);
+  CorpusProgress progress;
+  progress.finish(prepare_corpus(flags.corpus, prepared, options, tokenizer, false,
+                                 progress.callbacks(), stop));
+  return BlockDataset::open_prepared(prepared, tokenizer, length);
+}
+
+// One process of each machine tokenises what is not in the cache yet, before the others read what
+// that one wrote.
+BlockDataset open_data_together(const TrainFlags& flags, const TrainingConfig& config,
+                                const Tokenizer& tokenizer, const std::stop_token& stop,
+                                const RankEnvironment& ranks, ProcessGroup& group) {
+  std::optional<BlockDataset> data;
+  if (ranks.local_rank == 0) data = open_data(flags, config, tokenizer, stop);
+  group.any(false);
+  if (!data) data = open_data(flags, config, tokenizer, stop);
+  return std::move(*data);
+}
+
+// On a LibTorch device each process loads a model of its own; of several on a machine, each takes
+// the GPU of its number unless one is named.
+std::unique_ptr<FrozenModel> load_trained_model(const ModelFlags& flags,
+                                                const RankEnvironment& ranks,
+                                                ProcessGroup& group) {
+  if (flags.device == native_device)
+    return load_shared_model(flags.model_dir(), model_options(flags), ranks, group);
+  const bool own_gpu = flags.device == "cuda" && ranks.local_size > 1;
+  const std::string device = own_gpu ? fmt::format("cuda:{}", ranks.local_rank) : flags.device;
+  return load_on_device(flags.model_dir(), device, model_options(flags));
+}
+
+// A process that trains, alone or as one of several. Only the leading one speaks of progress.
+void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group) {
   flags.options.deterministic = flags.model.deterministic;
   flags.options.model_name = file_name(flags.model.model_dir());
   flags.options.command = command_line();
-  const TrainingConfig config = read_config(flags);
-  const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
-  require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
+  flags.options.group = &group;
+  const TrainingConfig config = read_config(flags.config, flags.model.seed);
+  // The processors of a machine are shared by its processes.
+  if (flags.model.threads == 0 && ranks.local_size > 1) {
+    set_thread_count(0);
+    flags.model.threads = std::max(1, thread_count() / ranks.local_size);
+  }
+  set_thread_count(flags.model.threads);
+  const uint64_t available = flags.config.available(), before = resident_memory();
+  const std::unique_ptr<FrozenModel> model = load_trained_model(flags.model, ranks, group);
+  // Before minutes of tokenising.
+  if (group.leads()) require_trainable(model->config(), config, flags.options);
+  if (ranks.local_rank == 0) {
+    const uint64_t weights = resident_memory() - before;
+    require_memory(*model, config, ranks.local_size, available - std::min(available, weights));
+  }
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
-  const std::filesystem::path cache =
-      flags.cache.empty() ? flags.options.out / "cache" : flags.cache;
   // From here on there is something to tidy up before ending.
   const std::stop_token stop = interrupt_token();
-  const BlockDataset data =
-      BlockDataset::open(flags.data, config.text, *tokenizer, config.block_length(), cache, stop);
-  note("{}: {} actions, {} updates; {} blocks of {} tokens; {} threads", config.name,
-       config.space.size(), config.updates, data.size(), data.block_length(), thread_count());
+  const BlockDataset data = open_data_together(flags, config, *tokenizer, stop, ranks, group);
+  if (!group.leads()) {
+    if (!train_controller(*model, data, config, flags.options, {}, stop).finished)
+      throw Cancelled();
+    return;
+  }
+  note("{}: {} actions, {} updates; {} blocks of {} tokens; {}{} threads", config.name,
+       config.space.size(), config.updates, data.size(), data.block_length(),
+       group.size() > 1 ? fmt::format("{} processes, here ", group.size()) : std::string(),
+       thread_count());
 
   ProgressLine progress(30.0);
   std::string last = "collecting the first schedules";
@@ -101,39 +158,71 @@ void run_train(TrainFlags& flags) {
        flags.options.out.string());
 }
 
+void train_as_rank(TrainFlags& flags, const RankEnvironment& ranks) {
+  try {
+    const std::unique_ptr<ConnectedGroup> group = connect_processes(ranks);
+    try {
+      train(flags, ranks, *group);
+    } catch (const Cancelled&) {
+      throw;  // on all of them
+    } catch (const std::exception& e) {
+      group->report_failure(e.what());
+      throw;
+    }
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail("rank {}: out of memory", ranks.rank);
+  } catch (const std::exception& e) {
+    fail("rank {}: {}", ranks.rank, e.what());
+  }
+}
+
+void run_train(TrainFlags& flags) {
+  choose_openblas_kernels();
+  end_with_parent();
+  const std::optional<RankEnvironment> ranks = rank_environment();
+  if (ranks && flags.processes > 0 && ranks->size != flags.processes)
+    fail("--processes {}: was started as one of {} processes already", flags.processes,
+         ranks->size);
+  if (!ranks && flags.processes > 1) {
+    if (const int code = run_processes(flags.processes); code != 0) std::exit(code);
+    return;
+  }
+  if (ranks && ranks->size > 1)
+    train_as_rank(flags, *ranks);
+  else
+    train(flags, RankEnvironment(), *alone());
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app) {
   auto flags = std::make_shared<TrainFlags>();
   CLI::App* command = app.add_subcommand("train", "Train a controller for a frozen model");
-  command->add_option("config", flags->config, "Training configuration (configs/*.yaml)")
-      ->required()
-      ->type_name("YAML");
-  add_model_flags(*command, flags->model);
-  flags->seed = command->get_option("--seed");
-  flags->seed->description("Seed of every random draw (default: the configuration's)")
-      ->default_str("");
+  add_training_config_flags(*command, flags->config, flags->model);
   command->get_option("--deterministic")
       ->description("The same controller, bit for bit, for every thread count (slower)");
-  command
-      ->add_option("--data", flags->data,
+  CLI::Option_group* data = command->add_option_group("data", "What to train on, one of");
+  data->add_option("--data", flags->data,
                    "Text to train on: .txt, .jsonl, .raw, also .gz or .zst; repeatable")
-      ->required()
       ->type_name("FILE")
       ->allow_extra_args(false);
+  data->add_option("--train-data", flags->corpus,
+                   "Corpus to train on: a directory of .jsonl, .jsonl.gz, .jsonl.zst, .json.gz, "
+                   ".json.zst, or what `sol prepare` made of one")
+      ->type_name("DIR");
+  data->require_option(1);
   command->add_option("-o,--out", flags->options.out, "Directory that becomes the controller")
       ->required()
       ->type_name("DIR");
   command
-      ->add_option("--updates", flags->updates, "Optimizer steps, instead of the configuration's")
-      ->check(at_least(1));
+      ->add_option("--processes", flags->processes,
+                   "Train with so many processes on this machine, which share the model's memory; "
+                   "torchrun and mpirun start them on several")
+      ->check(in_range(1, 1024));
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
       ->check(positive_number());
-  command
-      ->add_option("--set", flags->overrides,
-                   "Override a key of the configuration, as in --set rollout.batch=4; repeatable")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
   command
       ->add_option("--init", flags->options.initial,
                    "Start from this controller's policy instead of a fresh one")

@@ -17,6 +17,8 @@
 
 namespace sol {
 
+class SharedMemory;
+
 // Type of the product operands and, apart, of the stored cache. Residual stream, norms, rotary,
 // softmax, page scores, quantiser and logits are always float32.
 enum class Precision { automatic, f32, bf16 };
@@ -49,6 +51,10 @@ struct ModelOptions {
                                   // in dense passes too. Needs int8 weights
   ChannelScores channel_scores = ChannelScores::magnitude;
   PageScores page_scores = PageScores::extrema;
+  // Where the weights lie that loading makes (others are used in place, in the mapped file): memory
+  // that processes of one machine share, of which the one that created it loads first; null:
+  // private memory (base/shared_memory.h).
+  std::shared_ptr<SharedMemory> shared_weights = nullptr;
 };
 
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,10 +25,15 @@ std::filesystem::path directory_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-// The name of the rename lives in the directory: without this a power cut could undo it.
-void flush_directory(const std::filesystem::path& dir) {
+int open_directory(const std::filesystem::path& dir) {
   const int descriptor = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail("{}: cannot open directory: {}", dir.string(), std::strerror(errno));
+  return descriptor;
+}
+
+// The name of the rename lives in the directory: without this a power cut could undo it.
+void flush_directory(const std::filesystem::path& dir) {
+  const int descriptor = open_directory(dir);
   const int result = ::fsync(descriptor);
   const int reason = errno;
   ::close(descriptor);
@@ -162,12 +169,30 @@ void ensure_writable_directory(const std::filesystem::path& dir) {
   ::unlink(probe.c_str());
 }
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& dir)
-    : descriptor_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (descriptor_ < 0) fail("{}: cannot open directory: {}", dir.string(), std::strerror(errno));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+DirectoryLock::DirectoryLock(const std::filesystem::path& dir) : descriptor_(open_directory(dir)) {
+  if (try_lock()) return;
   ::close(descriptor_);
   fail("{}: another process is writing to this directory", dir.string());
+}
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& dir, const std::stop_token& stop,
+                             const std::function<void()>& on_wait)
+    : descriptor_(open_directory(dir)) {
+  try {
+    // A blocking flock() could not be told to stop.
+    for (bool told = false; !try_lock();
+         std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
+      if (stop.stop_requested()) throw Cancelled();
+      if (!std::exchange(told, true) && on_wait) on_wait();
+    }
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+bool DirectoryLock::try_lock() {
+  return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 DirectoryLock::~DirectoryLock() {

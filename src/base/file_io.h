@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -36,11 +38,16 @@ class DirectoryLock {
   // Throws Error when another process holds `dir`. Where the file system has no locks, there is
   // none.
   explicit DirectoryLock(const std::filesystem::path& dir);
+  // Waits for it instead; `on_wait` is called once where there is somebody to wait for. Throws
+  // Cancelled soon after `stop` is requested.
+  DirectoryLock(const std::filesystem::path& dir, const std::stop_token& stop,
+                const std::function<void()>& on_wait = {});
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
  private:
+  bool try_lock();
   int descriptor_;
 };
 

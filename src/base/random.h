@@ -4,7 +4,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace sol {
 
@@ -22,6 +25,8 @@ enum class RandomStream : uint32_t {
   bootstrap = 8,
   test = 9,
   window = 10,
+  corpus_files = 11,
+  corpus_documents = 12,
 };
 
 struct RandomKey {
@@ -48,5 +53,13 @@ class Random {
   std::array<uint32_t, 4> block_{};
   int used_ = 4;
 };
+
+// Puts the items in an order drawn from `random` (Fisher-Yates). Throws nothing; at most 2^32 - 1
+// items.
+template <typename T>
+void shuffle(std::vector<T>& items, Random& random) {
+  for (std::size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[random.below(static_cast<uint32_t>(i))]);
+}
 
 }  // namespace sol

@@ -52,6 +52,15 @@ void check_integer_products(const LlamaConfig& config, WeightType type) {
     fail("activations of 8 bits: the sum of a product of {} inputs does not fit 32 bits", widest);
 }
 
+// Of everything that loading could make of the store's tensors: float32 of each, and what alignment
+// to huge pages wastes.
+size_t most_bytes(const TensorStore& store) {
+  size_t bytes = 0;
+  for (const auto& entry : store.tensors())
+    bytes += static_cast<size_t>(entry.second.count()) * sizeof(float) + (size_t{2} << 20);
+  return bytes;
+}
+
 bool suits(DType stored, WeightType type) {
   return (stored == DType::f32 && type == WeightType::f32) ||
          (stored == DType::bf16 && type == WeightType::bf16);
@@ -90,21 +99,20 @@ WeightView CpuWeights::held(const TensorView& tensor, Layout layout, int in, int
     in_place_ = true;
     return view;
   }
-  std::byte* copy = memory_.allocate(static_cast<size_t>(kernels::matrix_bytes(view)));
-  pack_rows(tensor, type, copy);
-  view.data = copy;
+  view.data = memory_.make(static_cast<size_t>(kernels::matrix_bytes(view)),
+                           [&](std::byte* to) { pack_rows(tensor, type, to); });
   return view;
 }
 
 WeightView CpuWeights::matrix(const TensorView& tensor, WeightType type) {
-  require_finite(tensor);
+  if (!memory_.filled()) require_finite(tensor);
   parameters += static_cast<uint64_t>(tensor.count());
   return held(tensor, Layout::out_major, static_cast<int>(tensor.shape[1]),
               static_cast<int>(tensor.shape[0]), type);
 }
 
 WeightView CpuWeights::converted(const ConvertedMatrix& matrix, WeightType type) {
-  check_converted(matrix);
+  if (!memory_.filled()) check_converted(matrix);
   parameters += static_cast<uint64_t>(matrix.in) * static_cast<uint64_t>(matrix.out);
   if (!kernels::is_compressed(matrix.type))
     return held(*matrix.tensor, matrix.layout, matrix.in, matrix.out, type);
@@ -116,15 +124,14 @@ WeightView CpuWeights::converted(const ConvertedMatrix& matrix, WeightType type)
 WeightView CpuWeights::by_channel(std::span<const TensorView* const> matrices) {
   const TensorView& first = *matrices.front();
   for (const TensorView* matrix : matrices) {
-    require_finite(*matrix);
+    if (!memory_.filled()) require_finite(*matrix);
     parameters += static_cast<uint64_t>(matrix->count());
   }
   const int in = static_cast<int>(first.shape[1]);
   const int out = static_cast<int>(first.shape[0]) * static_cast<int>(matrices.size());
   WeightView view{nullptr, type_, Layout::in_major, in, out, kernels::dense_stride(type_, out)};
-  std::byte* data = memory_.allocate(static_cast<size_t>(kernels::matrix_bytes(view)));
-  pack_channels(matrices, type_, data);
-  view.data = data;
+  view.data = memory_.make(static_cast<size_t>(kernels::matrix_bytes(view)),
+                           [&](std::byte* to) { pack_channels(matrices, type_, to); });
   return view;
 }
 
@@ -210,6 +217,10 @@ CpuWeights::CpuWeights(const LlamaConfig& config, TensorStore store, Precision p
     fail(
         "a directory that `sol convert` wrote holds the down projection by outputs, so ρ cannot "
         "choose among its inputs: load the original directory");
+  if (options.shared_weights)
+    memory_ = WeightMemory(options.shared_weights, most_bytes(store_),
+                           fmt::format("{} {} weights{}", fingerprint_of(config, store_),
+                                       to_string(type_), options.prune_down ? " prune-down" : ""));
   if (conversion)
     load_converted(find_converted_weights(config, store_, conversion->type));
   else

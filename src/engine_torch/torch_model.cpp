@@ -44,6 +44,7 @@ void check_supported(const ModelOptions& options) {
     refuse("--deterministic (the same bits for every batch size and thread count)");
   if (options.weights == WeightFormat::int8) refuse("--weights int8");
   if (options.weights == WeightFormat::int4) refuse("--weights int4");
+  if (options.shared_weights) refuse("sharing weights among processes");
   if (options.prune_down) refuse("--prune-down");
   if (options.int8_activations) refuse("--int8-activations");
   if (options.channel_scores != ChannelScores::magnitude) refuse("--channel-scores wina");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/fail.h"
 #include "base/random.h"
@@ -11,6 +12,7 @@ namespace sol {
 namespace {
 
 const std::vector<float> measured_shares{0.1f, 0.4f, 0.7f, 0.95f};
+constexpr double never = std::numeric_limits<double>::infinity();
 
 void require(bool good, const char* what) {
   if (!good) fail("the cost table {}", what);
@@ -220,8 +222,8 @@ class TimedSequence {
 
 }  // namespace
 
-CostTable measure_costs(FrozenModel& model, const CostMeasurement& options,
-                        const std::function<void(double)>& progress, std::stop_token stop) {
+MeasuredCosts measure_costs(FrozenModel& model, const CostMeasurement& options,
+                            const std::function<void(double)>& progress, std::stop_token stop) {
   const int positions = model.config().max_position_embeddings;
   if (options.lengths.empty() || options.repetitions < 1 || options.horizon < 1)
     fail("measuring costs needs a length, a repetition and a horizon");
@@ -230,34 +232,47 @@ CostTable measure_costs(FrozenModel& model, const CostMeasurement& options,
       fail("a context of {} keys cannot be measured: the model holds 2..{}", keys, positions);
 
   TimedSequence sequence(model, options);
+  const size_t shares = measured_shares.size();
   std::vector<CostTable::Length> lengths;
-  std::vector<std::vector<double>> channels(measured_shares.size());  // of all lengths
+  std::vector<std::vector<double>> channels(shares);  // saved, by length
+  std::vector<double> busyness;
   for (size_t n = 0; n < options.lengths.size(); ++n) {
     sequence.grow_to(options.lengths[n], stop);
-    std::vector<double> dense, refresh;
-    std::vector<std::vector<double>> context(measured_shares.size());
+    std::vector<double> dense;
+    double refresh = never;
+    std::vector<double> context(shares, never), mlp(shares, never);
     sequence.step_ms({});  // the first touches memory that later ones find ready
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
       if (stop.stop_requested()) throw Cancelled();
-      // Savings are differences within one turn: the machine's speed drifts.
-      const double whole = sequence.step_ms({});
-      dense.push_back(whole);
-      for (size_t i = 0; i < measured_shares.size(); ++i) {
-        context[i].push_back(whole - sequence.step_ms({measured_shares[i], 1.0f, 16}));
-        channels[i].push_back(whole - sequence.step_ms({1.0f, measured_shares[i], 16}));
+      // In turns: the machine's speed drifts.
+      dense.push_back(sequence.step_ms({}));
+      for (size_t i = 0; i < shares; ++i) {
+        context[i] = std::min(context[i], sequence.step_ms({measured_shares[i], 1.0f, 16}));
+        mlp[i] = std::min(mlp[i], sequence.step_ms({1.0f, measured_shares[i], 16}));
       }
-      refresh.push_back(sequence.refresh_ms(stop));
+      refresh = std::min(refresh, sequence.refresh_ms(stop));
       if (progress)
         progress((static_cast<double>(n) + (repetition + 1.0) / options.repetitions) /
                  static_cast<double>(options.lengths.size()));
     }
-    CostTable::Length length{options.lengths[n], median(dense), median(refresh), {}};
-    for (auto& saved : context) length.saved_ms.push_back(median(saved));
+    const double whole = std::ranges::min(dense);
+    busyness.push_back(median(dense) / whole);
+    CostTable::Length length{options.lengths[n], whole, refresh, {}};
+    for (size_t i = 0; i < shares; ++i) {
+      length.saved_ms.push_back(whole - context[i]);
+      channels[i].push_back(whole - mlp[i]);
+    }
     lengths.push_back(std::move(length));
+  }
+  for (size_t n = lengths.size() - 1; n-- > 0;) {
+    lengths[n].dense_ms = std::min(lengths[n].dense_ms, lengths[n + 1].dense_ms);
+    lengths[n].refresh_ms = std::min(lengths[n].refresh_ms, lengths[n + 1].refresh_ms);
   }
   std::vector<double> channels_saved;
   for (auto& saved : channels) channels_saved.push_back(median(saved));
-  return CostTable(options.horizon, measured_shares, std::move(lengths), std::move(channels_saved));
+  return {
+      CostTable(options.horizon, measured_shares, std::move(lengths), std::move(channels_saved)),
+      median(busyness)};
 }
 
 }  // namespace sol

@@ -68,13 +68,21 @@ struct CostMeasurement {
   SequenceOptions sequence;
   int horizon = 16;
   std::vector<int> lengths{64, 512, 1024};  // keys in the cache, ascending
-  int repetitions = 5;                      // medians of so many, actions taken in turns
+  int repetitions = 5;                      // the fastest of so many, actions taken in turns
 };
 
-// Times decode steps of one sequence of random tokens. `progress` is called with the share done.
-// Throws Error for lengths that the model does not hold, Cancelled when `stop` was requested.
-CostTable measure_costs(FrozenModel& model, const CostMeasurement& options,
-                        const std::function<void(double)>& progress = {},
-                        std::stop_token stop = {});
+struct MeasuredCosts {
+  CostTable table;
+  double busyness = 1;  // of the machine: a usual dense step's time by the fastest one's
+};
+
+// Times decode steps of one sequence of random tokens. What counts is the fastest of the
+// repetitions: on a machine that has other things to do a step takes milliseconds longer now and
+// then, or every other time, and a median is noise there. For the same reason no length is taken to
+// cost more than a longer one. `progress` is called with the share done. Throws Error for lengths
+// that the model does not hold, Cancelled when `stop` was requested.
+MeasuredCosts measure_costs(FrozenModel& model, const CostMeasurement& options,
+                            const std::function<void(double)>& progress = {},
+                            std::stop_token stop = {});
 
 }  // namespace sol

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 #include "base/fail.h"
-#include "base/file_io.h"
 #include "policy/network.h"
 #include "sol/controller.h"
+#include "training/run_history.h"
 
 namespace sol {
 namespace {
@@ -76,21 +75,19 @@ TrainingPoint mean_point(const std::vector<TrainingPoint>& points, size_t begin,
 }  // namespace
 
 TrainingSummary training_summary(const std::filesystem::path& dir) {
-  const std::filesystem::path file = dir / "train.jsonl";
-  std::istringstream text(read_file(file));
   std::vector<TrainingPoint> points;
   TrainingSummary summary;
-  std::string line;
-  for (int n = 1; std::getline(text, line); ++n) {
-    const std::string where = fmt::format("{}, line {}", file.string(), n);
-    const Json json = parse_json(line, where);
-    TrainingPoint point = point_from_json(json, where);
-    summary.seconds += point.seconds;
-    point.seconds = summary.seconds;
-    summary.steps += json_get<double>(json, "steps", where);
-    points.push_back(point);
+  for (const CollectionMetrics& m : read_training_log(dir)) {
+    summary.seconds += m.seconds;
+    summary.steps += static_cast<double>(m.steps);
+    points.push_back({.update = static_cast<double>(m.update),
+                      .seconds = summary.seconds,
+                      .reward = m.reward,
+                      .perplexity = m.perplexity,
+                      .entropy = m.entropy,
+                      .clip_fraction = m.clip_fraction,
+                      .gap = m.gap});
   }
-  if (points.empty()) fail("{}: no collection is recorded", file.string());
   const size_t together = (points.size() + most_points - 1) / most_points;
   for (size_t begin = 0; begin < points.size(); begin += together)
     summary.curve.push_back(mean_point(points, begin, std::min(begin + together, points.size())));

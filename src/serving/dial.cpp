@@ -92,8 +92,8 @@ Budget budget_of_axes(const Dial& dial, const ServedModel& served) {
     if (value < levels.front() || value > levels.back())
       throw bad_field(fmt::format("sol.{}", field),
                       fmt::format("this server's levels are {}..{}, not {}",
-                                  static_cast<double>(levels.front()) * unit,
-                                  static_cast<double>(levels.back()) * unit, *asked),
+                                  rounded(static_cast<double>(levels.front()) * unit, 6),
+                                  rounded(static_cast<double>(levels.back()) * unit, 6), *asked),
                       "out_of_range");
   };
   check("keep", dial.keep, Axis::kappa, budget.kappa, 1);

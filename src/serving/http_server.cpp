@@ -13,6 +13,7 @@
 #include "serving/connection.h"
 #include "serving/model_description.h"
 #include "serving/page_files.h"
+#include "serving/request_common.h"
 #include "serving/request_json.h"
 #include "serving/running_request.h"
 
@@ -46,11 +47,13 @@ bool is_page(const std::string& path) {
   return std::ranges::any_of(page_files(), [&](const PageFile& file) { return file.path == path; });
 }
 
+constexpr std::string_view model_route = "/v1/models/";  // and a name
+
 bool is_route(const std::string& path) {
   static const std::set<std::string> routes{
       "/health",   "/metrics",    "/v1/models",      "/tokenizer_info",
       "/tokenize", "/detokenize", "/v1/completions", "/v1/chat/completions"};
-  return routes.contains(path) || is_page(path);
+  return routes.contains(path) || is_page(path) || path.starts_with(model_route);
 }
 
 std::string host_name(const std::string& host_header) {
@@ -235,6 +238,11 @@ void HttpServer::Impl::add_routes() {
              }));
   server.Get("/v1/models", guarded([this](const auto&, auto& response) {
                answer(response, describe_models(model()));
+             }));
+  server.Get(std::string(model_route) + "(.+)",
+             guarded([this](const httplib::Request& request, auto& response) {
+               check_model_name(request.matches[1].str(), model());
+               answer(response, describe_model(model()));
              }));
   server.Get("/tokenizer_info", guarded([this](const auto&, auto& response) {
                answer(response, describe_tokenizer(model()));

@@ -26,7 +26,7 @@ Json token_text(const ServedModel& served, int id) {
 
 }  // namespace
 
-Json describe_models(const ServedModel& served) {
+Json describe_model(const ServedModel& served) {
   Json sol;
   sol["context"] = served.context;
   sol["chat"] = served.chat.has_value();
@@ -48,12 +48,15 @@ Json describe_models(const ServedModel& served) {
     sol["controller"] = {{"name", served.controller_name}, {"horizon", served.horizon}};
   sol["reasoning_effort"] =
       served.reasoning_effort.empty() ? Json() : Json(served.reasoning_effort);
-  return {{"object", "list"},
-          {"data", Json::array({{{"id", served.name},
-                                 {"object", "model"},
-                                 {"created", served.loaded_at},
-                                 {"owned_by", "sol"},
-                                 {"sol", std::move(sol)}}})}};
+  return {{"id", served.name},
+          {"object", "model"},
+          {"created", served.loaded_at},
+          {"owned_by", "sol"},
+          {"sol", std::move(sol)}};
+}
+
+Json describe_models(const ServedModel& served) {
+  return {{"object", "list"}, {"data", Json::array({describe_model(served)})}};
 }
 
 Json describe_tokenizer(const ServedModel& served) {

@@ -6,6 +6,7 @@
 namespace sol {
 
 Json describe_models(const ServedModel& served);     // GET /v1/models
+Json describe_model(const ServedModel& served);      // GET /v1/models/NAME
 Json describe_tokenizer(const ServedModel& served);  // GET /tokenizer_info
 // POST /tokenize, /detokenize. Throw ApiError.
 Json tokenize(const Json& request, const ServedModel& served);

@@ -22,22 +22,31 @@ void accept_neutral_fields(RequestFields& fields, int choices) {
     throw bad_field("best_of", "is not supported; leave it out or give n", "unsupported");
   if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
     throw bad_field("suffix", "is not supported; leave it out", "unsupported");
-}
-
-void check_model(RequestFields& fields, const ServedModel& served) {
-  const auto model = fields.text("model");
-  if (model && *model != served.name)
-    throw ApiError(
-        404, "invalid_request_error", "model_not_found",
-        fmt::format("model: no \"{}\" here; this server has \"{}\"", *model, served.name), "model");
+  // Defaults that clients send along.
+  if (fields.boolean("store").value_or(false))
+    throw bad_field("store", "is not supported; leave it out or give false", "unsupported");
+  if (const Json* tools = fields.find("tools"); tools && !(tools->is_array() && tools->empty()))
+    throw bad_field("tools", "is not supported; leave it out", "unsupported");
+  if (const Json* data = fields.find("metadata"); data && !(data->is_object() && data->empty()))
+    throw bad_field("metadata", "is not kept; leave it out", "unsupported");
+  if (const Json* format = fields.find("response_format");
+      format && *format != Json{{"type", "text"}})
+    throw bad_field("response_format", "only {\"type\": \"text\"} is supported", "unsupported");
 }
 
 }  // namespace
 
+void check_model_name(const std::string& name, const ServedModel& served) {
+  if (name == served.name) return;
+  throw ApiError(404, "invalid_request_error", "model_not_found",
+                 fmt::format("model: no \"{}\" here; this server has \"{}\"", name, served.name),
+                 "model");
+}
+
 CommonFields read_common(RequestFields& fields, const ServedModel& served, const std::string& party,
                          CompletionRequest& request) {
   CommonFields common;
-  check_model(fields, served);
+  if (const auto model = fields.text("model")) check_model_name(*model, served);
   SamplingOptions& sampling = common.options.sampling;
   sampling.temperature = fields.number("temperature", 0.0, 2.0).value_or(1.0);
   sampling.top_p = fields.number("top_p", 0.0, 1.0, true).value_or(1.0);

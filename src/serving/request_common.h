@@ -23,6 +23,9 @@ struct CommonFields {
   int choices = 1;
 };
 
+// Throws ApiError (404) for a name that is not the model's.
+void check_model_name(const std::string& name, const ServedModel& served);
+
 // All of these throw ApiError naming the field. `party` as in read_completion.
 CommonFields read_common(RequestFields& fields, const ServedModel& served, const std::string& party,
                          CompletionRequest& request);

@@ -45,10 +45,14 @@ struct CachedIds {
   std::span<const int32_t> ids;
 };
 
+// How closely a file of ids is looked at: its checksum needs all of it to be read, which for a
+// corpus takes minutes; its layout (marks, key, count against size) does not.
+enum class CacheCheck { layout, checksum };
+
 // Maps the ids at `path`. Nothing when the file is absent or made for another key: build it then.
-// Throws Error for a file that is truncated or damaged (a checksum covers the ids): that is never
-// repaired silently, since whatever damaged it may have damaged more.
-std::optional<CachedIds> open_block_cache(const std::filesystem::path& path,
-                                          const std::string& key);
+// Throws Error for a file that is truncated or damaged: that is never repaired silently, since
+// whatever damaged it may have damaged more.
+std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, const std::string& key,
+                                          CacheCheck check = CacheCheck::checksum);
 
 }  // namespace sol

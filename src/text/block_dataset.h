@@ -1,4 +1,5 @@
-// Text as blocks of token ids, tokenised once into a cached file.
+// Text as blocks of token ids, tokenised once into cached files, which are mapped: what is not read
+// takes no memory.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,6 @@
 #include <stop_token>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "sol/tokenizer.h"
 #include "text/text_reader.h"
 
@@ -28,20 +28,31 @@ class BlockDataset {
                            const TextOptions& options, const Tokenizer& tokenizer, int block_length,
                            const std::filesystem::path& cache_dir, std::stop_token stop = {});
 
+  // Prepared data (text/prepare_corpus.h): its shards, mapped. Each is cut by itself, what is left
+  // at its end is dropped. Throws Error when it is incomplete, damaged, made by another tokenizer,
+  // or has not even one block. Any number of processes may have it open.
+  static BlockDataset open_prepared(const std::filesystem::path& dir, const Tokenizer& tokenizer,
+                                    int block_length);
+
   // From ids in memory.
   static BlockDataset from_ids(std::vector<int32_t> ids, int block_length);
 
-  int64_t size() const;                             // number of blocks
+  int64_t size() const { return blocks_; }          // number of blocks
   std::span<const int32_t> block(int64_t i) const;  // block_length ids
   int block_length() const { return block_length_; }
-  std::span<const int32_t> ids() const { return ids_; }  // all, those of no block included
+  int64_t token_count() const;  // those of no block included
 
  private:
-  BlockDataset() = default;
+  struct Part {
+    std::shared_ptr<const void> owner;  // of the memory: a vector or a mapped file
+    std::span<const int32_t> ids;
+    int64_t first_block = 0;
+  };
+  explicit BlockDataset(int block_length);
+  void add(std::shared_ptr<const void> owner, std::span<const int32_t> ids);
   int block_length_ = 0;
-  std::shared_ptr<const std::vector<int32_t>> owned_;
-  std::shared_ptr<const MappedFile> mapped_;
-  std::span<const int32_t> ids_;
+  int64_t blocks_ = 0;
+  std::vector<Part> parts_;  // ascending in first_block
 };
 
 }  // namespace sol

@@ -36,7 +36,7 @@ class PlainSource : public ByteSource {
     return n;
   }
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
 
  private:
   std::string path_;
@@ -81,6 +81,8 @@ class GzipSource : public ByteSource {
     return out.size() - stream_.avail_out;
   }
 
+  const std::string& path() const override { return file_.path(); }
+
  private:
   PlainSource file_;
   std::vector<char> input_;
@@ -115,6 +117,8 @@ class ZstdSource : public ByteSource {
     return target.pos;
   }
 
+  const std::string& path() const override { return file_.path(); }
+
  private:
   PlainSource file_;
   std::vector<char> input_;
@@ -132,6 +136,15 @@ std::unique_ptr<ByteSource> open_byte_source(const std::filesystem::path& path) 
   return std::make_unique<PlainSource>(path);
 }
 
+size_t LineReader::read_more(std::span<char> out) {
+  try {
+    return source_->read(out);
+  } catch (const Error& error) {
+    if (line_number_ == 0) throw;
+    fail("{} (after line {})", error.what(), line_number_);
+  }
+}
+
 bool LineReader::next(std::string& line) {
   size_t searched = begin_;
   for (;;) {
@@ -146,8 +159,11 @@ bool LineReader::next(std::string& line) {
     buffer_.erase(0, begin_);
     begin_ = 0;
     searched = buffer_.size();
+    if (searched > limit_)
+      fail("{}, line {}: longer than {} bytes; does each document have a line of its own?",
+           source_->path(), line_number_ + 1, limit_);
     buffer_.resize(searched + chunk_bytes);
-    const size_t n = source_->read(std::span(buffer_).subspan(searched));
+    const size_t n = read_more(std::span(buffer_).subspan(searched));
     buffer_.resize(searched + n);
     ended_ = n == 0;
   }

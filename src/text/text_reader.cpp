@@ -66,11 +66,9 @@ int64_t read_json_lines(LineReader& lines, const std::string& path, const std::s
   int64_t count = 0;
   std::string line;
   while (lines.next(line)) {
-    if (blank(line)) continue;
-    const std::string where = fmt::format("{}, line {}", path, lines.line_number());
     std::string text =
-        json_get<std::string>(parse_json(without_line_end(line), where), field.c_str(), where);
-    if (blank(text)) continue;
+        text_of_json_line(line, field, fmt::format("{}, line {}", path, lines.line_number()));
+    if (text.empty()) continue;
     on_document(std::move(text));
     ++count;
   }
@@ -79,17 +77,36 @@ int64_t read_json_lines(LineReader& lines, const std::string& path, const std::s
 
 }  // namespace
 
+bool is_json_lines(const std::filesystem::path& path) {
+  const std::filesystem::path name = path.filename(), end = name.extension();
+  if (end == ".jsonl") return true;
+  if (end != ".gz" && end != ".zst") return false;
+  const std::filesystem::path inner = name.stem().extension();
+  return inner == ".jsonl" || inner == ".json";
+}
+
+std::string text_of_json_line(std::string_view line, const std::string& field,
+                              const std::string& where) {
+  if (blank(line)) return {};
+  std::string text =
+      json_get<std::string>(parse_json(without_line_end(line), where), field.c_str(), where);
+  return blank(text) ? std::string() : text;
+}
+
 void read_documents(const std::filesystem::path& path, const TextOptions& options,
                     const OnDocument& on_document) {
   std::filesystem::path name = path.filename();
   if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
   const std::string kind = name.extension().string();
-  if (kind != ".txt" && kind != ".raw" && kind != ".jsonl")
-    fail("{}: unknown kind of text file; known are .txt, .raw and .jsonl, each also as .gz or .zst",
-         path.string());
+  const bool json_lines = is_json_lines(path);
+  if (kind != ".txt" && kind != ".raw" && !json_lines)
+    fail(
+        "{}: unknown kind of text file; known are .txt, .raw and .jsonl, each also as .gz or "
+        ".zst",
+        path.string());
   LineReader lines(open_byte_source(path));
   int64_t count = 0;
-  if (kind == ".jsonl") {
+  if (json_lines) {
     count = read_json_lines(lines, path.string(), options.text_field, on_document);
   } else if (options.format == TextOptions::Format::wikitext) {
     count = read_wikitext(lines, on_document);

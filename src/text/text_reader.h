@@ -4,11 +4,12 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace sol {
 
 struct TextOptions {
-  std::string text_field = "text";  // of .jsonl lines
+  std::string text_field = "text";  // of JSON lines
   // How a .txt file is cut into records: documents end with a line <|endoftext|>; wikitext: each
   // line with its newline is a record, blank lines dropped.
   enum class Format { documents, wikitext } format = Format::documents;
@@ -16,9 +17,18 @@ struct TextOptions {
   bool framed = false;
 };
 
-// Calls `on_document` for each record of a .txt, .jsonl or .raw file, or one of these compressed as
-// .gz or .zst, streaming. Throws Error naming file and line for anything unreadable, truncated or
-// malformed, for an unknown extension, and for a file without any text.
+// Whether a file of this name holds a JSON object a line: .jsonl, also as .gz or .zst, and the
+// .json.gz and .json.zst in which corpora are published.
+bool is_json_lines(const std::filesystem::path& path);
+
+// The text of one line of such a file; empty for a blank one. Throws Error naming `where` for
+// invalid JSON (broken UTF-8 included) and a field that is missing or no string.
+std::string text_of_json_line(std::string_view line, const std::string& field,
+                              const std::string& where);
+
+// Calls `on_document` for each record of a .txt or .raw file, also compressed as .gz or .zst, or
+// of one that holds JSON lines, streaming. Throws Error naming file and line for anything
+// unreadable, truncated or malformed, for an unknown extension, and for a file without any text.
 void read_documents(const std::filesystem::path& path, const TextOptions& options,
                     const std::function<void(std::string&&)>& on_document);
 

@@ -1,7 +1,6 @@
 #include "training/data_order.h"
 
 #include <numeric>
-#include <utility>
 
 #include "base/fail.h"
 
@@ -11,9 +10,7 @@ std::vector<int64_t> shuffled(int64_t n, uint64_t seed, RandomStream stream, uin
   std::vector<int64_t> out(static_cast<size_t>(n));
   std::iota(out.begin(), out.end(), int64_t{0});
   Random random({.seed = seed, .stream = stream, .block = block});
-  for (size_t i = out.size(); i > 1; --i) {
-    std::swap(out[i - 1], out[random.below(static_cast<uint32_t>(i))]);
-  }
+  shuffle(out, random);
   return out;
 }
 

@@ -1,6 +1,8 @@
 #include "training/metrics.h"
 
 #include <limits>
+#include <string_view>
+#include <type_traits>
 
 #include "base/fail.h"
 
@@ -32,6 +34,7 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("distil_share", m.distil_share);
   visit("distil_loss", m.distil_loss);
   visit("gradient_norm", m.gradient_norm);
+  visit("learning_rate", m.learning_rate);
   visit("network_disagreement", m.network_disagreement);
   visit("seconds_prefill", m.seconds_prefill);
   visit("seconds_rollout", m.seconds_rollout);
@@ -41,6 +44,36 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("prefill_tokens_per_second", m.prefill_tokens_per_second);
   visit("decode_tokens_per_second", m.decode_tokens_per_second);
   visit("seconds_left", m.seconds_left);
+  visit("actions", m.actions);
+}
+
+using ActionCounts = std::array<std::vector<LevelCount>, 3>;
+
+// {"kappa": [[level, count], ...], "rho": ..., "bits": ...}
+Json to_json(const ActionCounts& actions) {
+  Json json = Json::object();
+  for (size_t axis = 0; axis < actions.size(); ++axis) {
+    Json& levels = json[action_axis_names[axis]] = Json::array();
+    for (const LevelCount& level : actions[axis])
+      levels.push_back(Json::array({level.level, level.count}));
+  }
+  return json;
+}
+
+void read(const Json& json, const char* field, ActionCounts& out, const std::string& where) {
+  if (!json.contains(field)) return;
+  const Json& actions = json[field];
+  for (size_t axis = 0; axis < out.size(); ++axis) {
+    const char* name = action_axis_names[axis];
+    if (!actions.is_object() || !actions.contains(name) || !actions[name].is_array())
+      fail("{}: field \"{}\" must have a list \"{}\"", where, field, name);
+    for (const Json& pair : actions[name]) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() ||
+          !pair[1].is_number_integer())
+        fail("{}: field \"{}\" must list pairs of a level and a count", where, field);
+      out[axis].push_back({pair[0].get<double>(), pair[1].get<int64_t>()});
+    }
+  }
 }
 
 void read(const Json& json, const char* field, std::array<double, 3>& out,
@@ -70,13 +103,21 @@ void read(const Json& json, const char* field, T& out, const std::string& where)
 
 Json to_json(const CollectionMetrics& metrics) {
   Json json = Json::object();
-  visit_fields(metrics, [&](const char* field, const auto& value) { json[field] = value; });
+  visit_fields(metrics, [&](const char* field, const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ActionCounts>)
+      json[field] = to_json(value);
+    else
+      json[field] = value;
+  });
   return json;
 }
 
 CollectionMetrics metrics_from_json(const Json& json, const std::string& where) {
   CollectionMetrics metrics;
-  visit_fields(metrics, [&](const char* field, auto& value) { read(json, field, value, where); });
+  visit_fields(metrics, [&](const char* field, auto& value) {
+    if (std::string_view(field) == "learning_rate" && !json.contains(field)) return;
+    read(json, field, value, where);
+  });
   return metrics;
 }
 

@@ -4,10 +4,19 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
 namespace sol {
+
+// How often a level of an axis was chosen.
+struct LevelCount {
+  double level = 0;  // κ, ρ or bits
+  int64_t count = 0;
+  bool operator==(const LevelCount&) const = default;
+};
+inline constexpr std::array<const char*, 3> action_axis_names{"kappa", "rho", "bits"};
 
 struct CollectionMetrics {
   int64_t collection = 0;     // how many came before, this one included
@@ -29,16 +38,19 @@ struct CollectionMetrics {
   // Of distillation: share of the inputs that have a schedule worth it, and its mean loss.
   double distil_share = 0, distil_loss = 0;
   double gradient_norm = 0;         // before clipping, of the last AdamW step
+  double learning_rate = 0;         // of the next AdamW step
   double network_disagreement = 0;  // largest |inference - training| log-probability
   double seconds_prefill = 0, seconds_rollout = 0, seconds_policy = 0, seconds_update = 0;
   double seconds = 0;  // of this collection
   double prefill_tokens_per_second = 0, decode_tokens_per_second = 0;
   double seconds_left = 0;  // estimated
+  // Of every step, by axis, levels ascending. Empty in a log of an earlier version.
+  std::array<std::vector<LevelCount>, 3> actions;
 };
 
 Json to_json(const CollectionMetrics& metrics);
-// Inverse of the above. Throws Error naming `where` and the field that is missing or of another
-// type.
+// Inverse of the above; `learning_rate` and `actions` may be missing, as in logs of earlier
+// versions. Throws Error naming `where` and the field that is missing or of another type.
 CollectionMetrics metrics_from_json(const Json& json, const std::string& where);
 
 }  // namespace sol

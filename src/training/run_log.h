@@ -1,25 +1,32 @@
-// OUT/train.jsonl: one JSON object per collection.
+// What a run records while it goes: OUT/train.jsonl, one JSON object per collection, and the same
+// figures in TensorBoard's event files.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "base/json.h"
+#include "training/event_file.h"
+#include "training/metrics.h"
 
 namespace sol {
 
 class RunLog {
  public:
-  explicit RunLog(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), path_(dir_ / "train.jsonl") {}
 
   // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the
-  // rest; 0 starts a new log. Throws Error when it cannot be read or has fewer lines.
-  void begin(int64_t lines);
+  // rest; 0 starts a new log and removes the event files of an earlier one. `run` says what the run
+  // is: OUT/run.json. Throws Error when the log cannot be read or has fewer lines.
+  void begin(int64_t lines, const Json& run);
   // Throws Error naming the file when it cannot be written.
-  void append(const Json& line);
+  void append(const CollectionMetrics& metrics);
 
  private:
+  std::filesystem::path dir_;
   std::filesystem::path path_;
+  std::optional<EventFile> events_;  // begun with the first collection
 };
 
 }  // namespace sol

@@ -12,10 +12,10 @@
 #include "policy/axis.h"
 #include "policy/policies.h"
 #include "training/checkpoint.h"
+#include "training/collection.h"
 #include "training/data_order.h"
-#include "training/distillation.h"
 #include "training/initialisation.h"
-#include "training/rollout.h"
+#include "training/rank_agreement.h"
 #include "training/run_log.h"
 #include "training/update.h"
 
@@ -69,22 +69,27 @@ fs::path checkpoint_path(const fs::path& out) {
 class Trainer {
  public:
   Trainer(FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
-          const TrainerOptions& options, const TrainingCallbacks& callbacks)
+          const TrainerOptions& options, const TrainingCallbacks& callbacks, ProcessGroup& group)
       : model_(model),
-        data_(data),
         config_(config),
         options_(options),
         callbacks_(callbacks),
+        group_(group),
+        plan_{model, data, config,
+              Lanes::share(config.batch, config.schedules, options.deterministic, group.rank(),
+                           group.size()),
+              group},
         shape_(network_shape(model, config)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config)),
         network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
-        log_(options.out / "train.jsonl") {}
+        log_(options.out) {}
 
   TrainingOutcome run(std::stop_token stop) {
+    require_same_on_all_ranks(identity_, group_);
     begin();
-    if (nothing_left()) {
+    if (group_.any(group_.leads() && nothing_left())) {
       note(fmt::format("nothing is left to do: the controller is trained for {} updates already",
                        counters_.updates));
       return {.finished = true, .updates = counters_.updates, .last = metrics_};
@@ -97,7 +102,9 @@ class Trainer {
         note(fmt::format("stopped after {} updates; resume with --resume", counters_.updates));
         return {.finished = false, .updates = counters_.updates, .last = metrics_};
       }
-      if (checkpoint_due()) checkpoint();
+      if (group_.leads() && checkpoint_due()) checkpoint();
+      time_is_up_ = options_.minutes > 0 &&
+                    group_.any(group_.leads() && since_start_.seconds() >= options_.minutes * 60);
     }
     checkpoint();
     if (counters_.minibatches > 0) {
@@ -106,19 +113,13 @@ class Trainer {
       counters_.minibatches = 0;
       ++counters_.updates;
     }
-    controller().save(options_.out);
+    if (group_.leads()) controller().save(options_.out);
+    // Where writing failed no process may end as if all were well.
+    group_.any(false);
     return {.finished = true, .updates = counters_.updates, .last = metrics_};
   }
 
  private:
-  struct Collection {
-    std::vector<Schedule> schedules;
-    RolloutTimes times;
-    double advantage_deviation = 0;  // before whitening, mean over loader batches
-    int64_t inputs = 0;
-    int64_t distilled = 0;  // inputs of which a schedule is distilled
-  };
-
   // A fresh policy, or the one of an earlier controller that fits.
   Parameters first_parameters() const {
     if (options_.initial.empty()) return initial_parameters(shape_, config_.seed);
@@ -140,12 +141,7 @@ class Trainer {
     if (callbacks_.on_note) callbacks_.on_note(text);
   }
 
-  bool finished() const {
-    if (counters_.updates >= config_.updates) return true;
-    // However short the time, a run without any collection would be none.
-    if (collections_ == collections_before_) return false;
-    return options_.minutes > 0 && since_start_.seconds() >= options_.minutes * 60;
-  }
+  bool finished() const { return counters_.updates >= config_.updates || time_is_up_; }
 
   // Whether a finished run was resumed whose controller is there: saving it again would drop what
   // was added to it since, such as a frontier.
@@ -159,19 +155,30 @@ class Trainer {
     return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
   }
 
+  // Files are the leading process's affair: the others may run on machines that do not see them.
   void begin() {
     since_start_ = since_checkpoint_ = {};
-    const bool have_checkpoint = path_exists(checkpoint_path());
-    if (options_.resume && have_checkpoint) {
-      restore(load_checkpoint(checkpoint_path(), identity_));
-      note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
-      return;
+    std::optional<TrainingState> state;
+    if (group_.leads()) {
+      if (options_.resume && path_exists(checkpoint_path()))
+        state = load_checkpoint(checkpoint_path(), identity_);
+      else
+        begin_anew();
     }
+    if (group_.any(state.has_value())) {
+      if (!state) state.emplace();
+      broadcast_state(*state, network_.parameters(), group_);
+      restore(std::move(*state));
+      note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
+    }
+  }
+
+  void begin_anew() {
     if (options_.resume) note("no checkpoint yet: starting from the beginning");
     ensure_writable_directory(options_.out / "checkpoint");
     std::error_code ignored;
     fs::remove(checkpoint_path(), ignored);
-    log_.begin(0);
+    log_.begin(0, run_record());
   }
 
   void restore(TrainingState state) {
@@ -189,17 +196,16 @@ class Trainer {
     optimiser_.restore(state.updates, std::move(state.moments));
     counters_ = {.minibatches = state.minibatches, .updates = state.updates};
     collections_ = state.collections;
-    collections_before_ = collections_;
     position_ = state.position;
     earlier_seconds_ = state.seconds;
     metrics_ = state.metrics;
     gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
-    log_.begin(collections_);
+    if (group_.leads()) log_.begin(collections_, run_record());
   }
 
   void checkpoint() {
-    if (checkpointed_collections_ == collections_) return;
+    if (!group_.leads() || checkpointed_collections_ == collections_) return;
     TrainingState state;
     state.collections = collections_;
     state.position = position_;
@@ -226,21 +232,26 @@ class Trainer {
            since_checkpoint_.seconds() >= config_.checkpoint_minutes * 60;
   }
 
+  // What the run is, as opposed to how far it has come.
+  Json run_record() const {
+    return {{"config", config_.to_json()},
+            {"blocks", plan_.data.size()},
+            {"run",
+             to_json(describe_run(model_, options_.model_name, config_.seed, options_.command))}};
+  }
+
   Controller controller() {
     ControllerSettings settings;
     settings.horizon = config_.horizon;
     settings.sequence = config_.sequence;
     settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.model_fingerprint = model_.fingerprint();
-    const Json training{{"config", config_.to_json()},
-                        {"updates", counters_.updates},
-                        {"collections", collections_},
-                        {"inputs", position_},
-                        {"blocks", data_.size()},
-                        {"seconds", earlier_seconds_ + since_start_.seconds()},
-                        {"last_collection", to_json(metrics_)},
-                        {"run", to_json(describe_run(model_, options_.model_name, config_.seed,
-                                                     options_.command))}};
+    Json training = run_record();
+    training["updates"] = counters_.updates;
+    training["collections"] = collections_;
+    training["inputs"] = position_;
+    training["seconds"] = earlier_seconds_ + since_start_.seconds();
+    training["last_collection"] = to_json(metrics_);
     settings.training_json = to_text(training);
     return Controller(config_.space, settings,
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
@@ -250,51 +261,38 @@ class Trainer {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
     const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature,
                                             config_.seed, options_.deterministic);
-    Collection out;
-    int64_t steps = 0, batches = 0;
-    double deviations = 0;
-    while (steps < config_.target_steps) {
-      if (stop.stop_requested()) throw Cancelled();
-      std::vector<RolloutInput> inputs;
-      for (int i = 0; i < config_.batch; ++i) {
-        const int64_t position = position_ + out.inputs++;
-        inputs.push_back({.ids = data_.block(order_.block(position)),
-                          .position = static_cast<uint64_t>(position),
-                          .budget = draw_budget(config_, static_cast<uint64_t>(position))});
-      }
-      std::vector<Schedule> schedules =
-          roll_out(model_, *policy, config_, inputs, &out.times, stop);
-      deviations += assign_advantages(schedules, config_.schedules, config_.advantage);
-      if (config_.loss.distil > 0)
-        out.distilled +=
-            mark_best_schedules(schedules, config_.schedules, config_.distil_tolerance);
-      ++batches;
-      steps += static_cast<int64_t>(schedules.size()) * config_.horizon;
-      std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
-      if (callbacks_.on_batch) {
+    const auto on_batch = [&](int64_t steps) {
+      if (callbacks_.on_batch)
         callbacks_.on_batch(
             {counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
-      }
-    }
-    out.advantage_deviation = deviations / static_cast<double>(batches);
-    return out;
+    };
+    return sol::collect(plan_, *policy, order_, position_, on_batch, stop);
   }
 
   void collect_and_update(std::stop_token stop) {
     const Stopwatch time;
     Collection collected = collect(stop);
     const Stopwatch update_time;
-    const double disagreement = assign_old_log_probs(network_, collected.schedules, config_);
+    const double disagreement =
+        assign_old_log_probs(network_, collected.schedules, config_, plan_.lanes);
     const int64_t before = counters_.updates * config_.grad_accum + counters_.minibatches;
-    const UpdateSummary summary =
-        update_policy(network_, optimiser_, collected.schedules, config_, collections_, counters_);
+    const UpdateSummary summary = update_policy(network_, optimiser_, collected.schedules, config_,
+                                                collections_, counters_, plan_.lanes, group_);
+    require_same_parameters(network_.parameters(), group_);
     minibatches_done_ += counters_.updates * config_.grad_accum + counters_.minibatches - before;
 
     const int64_t old_epoch = position_ == 0 ? 0 : order_.epoch(position_ - 1);
     position_ += collected.inputs;
     ++collections_;
-    metrics_ = summarise(collected);
-    metrics_.network_disagreement = disagreement;
+    metrics_ = {};
+    metrics_.collection = collections_;
+    metrics_.update = counters_.updates;
+    metrics_.updates = config_.updates;
+    metrics_.position = position_;
+    metrics_.epoch = order_.epoch(position_ - 1);
+    metrics_.budget_range_share = budget_range_share(config_, static_cast<uint64_t>(position_ - 1));
+    summarise(collected, config_, metrics_);
+    metrics_.network_disagreement = largest(disagreement, group_);
     metrics_.loss = summary.mean.loss;
     metrics_.entropy = summary.mean.entropy;
     metrics_.entropy_weight = summary.entropy_weight;
@@ -302,56 +300,16 @@ class Trainer {
     metrics_.clip_fraction = summary.mean.clip_fraction;
     if (summary.gradient_norm > 0) gradient_norm_ = summary.gradient_norm;
     metrics_.gradient_norm = gradient_norm_;
+    metrics_.learning_rate = optimiser_.learning_rate();
     metrics_.seconds_update = update_time.seconds();
     metrics_.seconds = time.seconds();
     metrics_.seconds_left = seconds_left();
     if (metrics_.epoch != old_epoch) {
-      note(fmt::format("all {} blocks have been read; epoch {} begins in a new order", data_.size(),
-                       metrics_.epoch + 1));
+      note(fmt::format("all {} blocks have been read; epoch {} begins in a new order",
+                       plan_.data.size(), metrics_.epoch + 1));
     }
-    log_.append(to_json(metrics_));
+    if (group_.leads()) log_.append(metrics_);
     if (callbacks_.on_collection) callbacks_.on_collection(metrics_);
-  }
-
-  CollectionMetrics summarise(const Collection& collected) const {
-    CollectionMetrics m;
-    m.collection = collections_;
-    m.update = counters_.updates;
-    m.updates = config_.updates;
-    m.position = position_;
-    m.epoch = order_.epoch(position_ - 1);
-    m.budget_range_share = budget_range_share(config_, static_cast<uint64_t>(position_ - 1));
-    const double schedules = static_cast<double>(collected.schedules.size());
-    for (const Schedule& s : collected.schedules) {
-      m.steps += s.steps();
-      for (float r : s.rewards) m.reward += r;
-      for (float l : s.log_likelihood) m.log_likelihood += l;
-      for (Axis axis : all_axes) {
-        const size_t i = static_cast<size_t>(axis);
-        const double requested = value(s.budget, axis), realised = value(s.realised, axis);
-        m.requested[i] += requested / schedules;
-        m.realised[i] += realised / schedules;
-        m.gap[i] += std::abs(realised - requested) / schedules;
-      }
-      m.penalty += s.penalty / schedules;
-    }
-    m.reward /= static_cast<double>(m.steps);
-    m.log_likelihood /= static_cast<double>(m.steps);
-    m.perplexity = std::exp(-m.log_likelihood);
-    m.advantage_deviation = collected.advantage_deviation;
-    m.distil_share =
-        static_cast<double>(collected.distilled) / static_cast<double>(collected.inputs);
-    m.seconds_prefill = collected.times.prefill;
-    m.seconds_rollout = collected.times.model;
-    m.seconds_policy = collected.times.policy;
-    const auto rate = [](double tokens, double seconds) {
-      return seconds > 0 ? tokens / seconds : 0.0;
-    };
-    m.prefill_tokens_per_second =
-        rate(static_cast<double>(collected.inputs) * config_.context, m.seconds_prefill);
-    m.decode_tokens_per_second =
-        rate(static_cast<double>(m.steps), m.seconds_rollout + m.seconds_policy);
-    return m;
   }
 
   double seconds_left() const {
@@ -371,10 +329,11 @@ class Trainer {
   }
 
   FrozenModel& model_;
-  const BlockDataset& data_;
   const TrainingConfig& config_;
   const TrainerOptions& options_;
   const TrainingCallbacks& callbacks_;
+  ProcessGroup& group_;
+  CollectionPlan plan_;
   PolicyNetworkShape shape_;
   DataOrder order_;
   Json identity_;
@@ -383,7 +342,7 @@ class Trainer {
   RunLog log_;
   UpdateCounters counters_;
   int64_t collections_ = 0, position_ = 0;
-  int64_t collections_before_ = 0;  // this call
+  bool time_is_up_ = false;  // of this call; asked after a collection, as without any a run is none
   CollectionMetrics metrics_;
   double gradient_norm_ = 0;
   Stopwatch since_start_, since_checkpoint_;
@@ -425,13 +384,22 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,
                                  const TrainingConfig& config, const TrainerOptions& options,
                                  const TrainingCallbacks& callbacks, std::stop_token stop) {
-  require_trainable(model.config(), config, options);
-  const DirectoryLock lock(options.out);
+  const std::unique_ptr<ProcessGroup> lone = options.group ? nullptr : alone();
+  ProcessGroup& group = options.group ? *options.group : *lone;
+  std::optional<DirectoryLock> lock;
+  if (group.leads()) {
+    require_trainable(model.config(), config, options);
+    lock.emplace(options.out);
+  }
   if (data.block_length() != config.block_length()) {
     fail("training data: blocks of {} ids; context + horizon + 1 = {} are needed",
          data.block_length(), config.block_length());
   }
-  return Trainer(model, data, config, options, callbacks).run(stop);
+  // The failure of another process ends this one's rollouts.
+  std::stop_source any_stop;
+  const auto forward = [&any_stop] { any_stop.request_stop(); };
+  const std::stop_callback on_stop(stop, forward), on_failure(group.failure(), forward);
+  return Trainer(model, data, config, options, callbacks, group).run(any_stop.get_token());
 }
 
 }  // namespace sol

@@ -11,6 +11,7 @@
 #include "text/block_dataset.h"
 #include "training/config.h"
 #include "training/metrics.h"
+#include "training/process_group.h"
 
 namespace sol {
 
@@ -27,6 +28,11 @@ struct TrainerOptions {
   // > 0: ends after so much time of this call, but not before a collection, whatever `updates`
   // says.
   double minutes = 0;
+  // Of several processes that each call train_controller with the same model, data and
+  // configuration; null: this process alone. Each rolls out its share of every loader batch; the
+  // leading one, and no other, reads and writes `out`. Deterministic runs give the same controller
+  // for every number of processes; others differ by the rounding of sums.
+  ProcessGroup* group = nullptr;
 };
 
 // Progress within a collection.

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
@@ -25,6 +27,7 @@ struct RunOptions {
   bool close_output = false;                  // nobody reads standard output
   std::string interrupt_when = {};  // send a signal once this stands in what it has written
   int interrupt_signal = SIGINT;
+  double kill_after = 0;  // seconds until SIGKILL; 0: never
 };
 
 struct RunResult {
@@ -80,8 +83,19 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
   std::array<pollfd, 2> reading{pollfd{options.close_output ? -1 : pipes[1][0], POLLIN, 0},
                                 pollfd{pipes[2][0], POLLIN, 0}};
   const std::array<std::string*, 2> texts{&result.out, &result.err};
+  const auto start = std::chrono::steady_clock::now();
+  const auto left_to_live = [&] {
+    const std::chrono::duration<double> lived = std::chrono::steady_clock::now() - start;
+    return static_cast<int>(std::max(0.0, 1000 * (options.kill_after - lived.count())));
+  };
+  bool mortal = options.kill_after > 0;
   while (reading[0].fd >= 0 || reading[1].fd >= 0) {
-    if (poll(reading.data(), reading.size(), -1) < 0) {
+    const int ready = poll(reading.data(), reading.size(), mortal ? left_to_live() : -1);
+    if (mortal && left_to_live() == 0) {
+      kill(child, SIGKILL);
+      mortal = false;
+    }
+    if (ready < 0) {
       if (errno == EINTR) continue;
       throw std::runtime_error(std::string("poll: ") + std::strerror(errno));
     }

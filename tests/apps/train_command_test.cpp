@@ -34,7 +34,7 @@ class TrainCommand : public testing::Test {
                   const std::string& updates = "3") {
     std::vector<std::string> arguments{
         "train",       (source_dir() / "configs/default-demo.yaml").string(),
-        "--data",      text.string(),
+        data_option,   text.string(),
         "-o",          out.string(),
         "--updates",   updates,
         "--threads",   "1",
@@ -55,6 +55,7 @@ class TrainCommand : public testing::Test {
   }
 
   TemporaryDirectory dir;
+  std::string data_option = "--data";
   fs::path text, out = dir.path() / "out";
 };
 
@@ -120,6 +121,66 @@ TEST_F(TrainCommand, AnInterruptLeavesACheckpointToGoOnFrom) {
   EXPECT_EQ(again.code, 130) << testing::PrintToString(again);
 }
 
+TEST_F(TrainCommand, SeveralProcessesGiveTheControllerOfOne) {
+  const std::vector<std::string> four{"--deterministic", "--set", "rollout.batch=4"};
+  ASSERT_EQ(train(four).code, 0);
+  const std::string alone = weights();
+  fs::remove_all(out);
+  std::vector<std::string> together = four;
+  together.insert(together.end(), {"--processes", "2"});
+  const RunResult result = train(together);
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("2 processes"), std::string::npos) << result.err;
+  EXPECT_EQ(weights(), alone);
+  expect_no_leftovers();
+
+  // Every process says why none of them goes on: here the leader meets a run that is finished.
+  const RunResult again = train(together);
+  expect_error(again, {"sol: rank 0: " + out.string(), "sol: rank 1: another process", "rank 0: "});
+}
+
+TEST_F(TrainCommand, SeveralProcessesStopAndGoOnTogether) {
+  const RunResult stopped = train({"--processes", "2"}, {.interrupt_when = "update "}, "1000000");
+  EXPECT_EQ(stopped.code, 128 + SIGTERM) << testing::PrintToString(stopped);
+  EXPECT_NE(stopped.err.find("resume with --resume"), std::string::npos) << stopped.err;
+  const RunResult resumed = train({"--processes", "2", "--resume"}, {}, "200");
+  EXPECT_EQ(resumed.code, 0) << testing::PrintToString(resumed);
+}
+
+TEST_F(TrainCommand, ARankThatWasStartedWronglySaysSo) {
+  expect_error(train({}, {.environment = {"RANK=0"}}), {"WORLD_SIZE is missing"});
+  expect_error(train({"--processes", "3"},
+                     {.environment = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"}}),
+               {"--processes 3", "one of 2 processes"});
+  expect_error(train({"--processes", "4"}), {"rollout.batch = 2", "4 processes"});
+}
+
+TEST_F(TrainCommand, WhatWillNotFitIsSaidBeforehand) {
+  expect_error(train({"--memory-limit", "0.1", "--set", "rollout.batch=512"}),
+               {"training needs ", "cache", "MiB are available", "--set rollout.batch="});
+}
+
+// The 50 kills of a run by which nothing may be lost but the work since the last checkpoint.
+TEST_F(TrainCommand, SlowKilledAtAnyMomentItGoesOn) {
+  const std::string updates = "120";
+  ASSERT_EQ(train({}, {}, updates).code, 0);
+  const std::string whole = weights();
+  fs::remove_all(out);
+  int killed = 0;
+  Random random({.seed = 1, .stream = RandomStream::test});
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    const double seconds = 0.2 + 1.3 * random.uniform_double();
+    const RunResult result = train({"--resume"}, {.kill_after = seconds}, updates);
+    ASSERT_TRUE(result.signal == SIGKILL || result.code == 0) << testing::PrintToString(result);
+    killed += result.signal == SIGKILL;
+    if (result.code == 0) break;
+  }
+  EXPECT_GT(killed, 5);
+  const RunResult last = train({"--resume"}, {}, updates);
+  ASSERT_EQ(last.code, 0) << testing::PrintToString(last);
+  EXPECT_EQ(weights(), whole);
+}
+
 TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
   ASSERT_EQ(train({}, {}, "2").code, 0);
   const fs::path checkpoint = out / "checkpoint/state.safetensors";
@@ -128,6 +189,37 @@ TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
   expect_error(full, {"sol: ", out.string()});
   EXPECT_EQ(read_file(checkpoint), before);
   expect_no_leftovers();
+}
+
+TEST_F(TrainCommand, TakesACorpusAndWhatIsPreparedOfIt) {
+  const fs::path corpus = dir.path() / "corpus";
+  fs::create_directories(corpus / "deep");
+  for (const int part : {0, 1}) {
+    std::ofstream file(corpus / (part == 0 ? "a.jsonl" : "deep/b.jsonl"));
+    for (int i = 0; i < 300; ++i)
+      file << "{\"text\": \"In the year " << 1000 + i << " there were " << i * i + part
+           << " houses.\"}\n";
+  }
+  data_option = "--train-data";
+  text = corpus;
+  const RunResult first = train({}, {}, "1");
+  ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
+  EXPECT_NE(first.err.find("tokenised 600 documents"), std::string::npos) << first.err;
+  const std::string from_corpus = weights();
+  const RunResult second = train({"--overwrite"}, {}, "1");
+  ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
+  EXPECT_EQ(second.err.find("tokenised"), std::string::npos) << second.err;
+
+  const fs::path ids = dir.path() / "ids";
+  ASSERT_EQ(run_sol({"prepare", corpus.string(), "-o", ids.string()}).code, 0);
+  text = ids;
+  out = dir.path() / "prepared";
+  ASSERT_EQ(train({}, {}, "1").code, 0);
+  EXPECT_EQ(weights(), from_corpus);  // the same blocks in the same order
+
+  expect_error(train({"--overwrite", "--data", "x.txt"}), {"--data", "--train-data"});
+  text = dir.path() / "none";
+  expect_error(train({"--overwrite"}), {"none", "no such directory"});
 }
 
 TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {

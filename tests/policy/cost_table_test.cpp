@@ -72,11 +72,16 @@ TEST(CostTable, MeasuresAModel) {
   options.repetitions = 3;
   options.horizon = 4;
   double last = 0;
-  const CostTable costs = measure_costs(*model, options, [&](double done) {
+  const MeasuredCosts measured = measure_costs(*model, options, [&](double done) {
     EXPECT_GE(done, last);
     last = done;
   });
   EXPECT_DOUBLE_EQ(last, 1.0);
+  EXPECT_GE(measured.busyness, 1.0);
+  const CostTable& costs = measured.table;
+  // Whatever else the machine does, a longer context is never taken for a cheaper one.
+  EXPECT_LE(costs.lengths()[0].dense_ms, costs.lengths()[1].dense_ms);
+  EXPECT_LE(costs.lengths()[0].refresh_ms, costs.lengths()[1].refresh_ms);
   ASSERT_EQ(costs.lengths().size(), 2u);
   EXPECT_EQ(costs.lengths()[1].keys, 24);
   EXPECT_GT(costs.step_ms(1, 1, 8), 0);

@@ -47,7 +47,7 @@ TEST(TrainingSummary, ALogWithoutACollectionIsAnError) {
   EXPECT_THAT([&] { training_summary(dir.path()); }, throws({"train.jsonl"}));
   std::ofstream(dir.path() / "train.jsonl") << "";
   EXPECT_THAT([&] { training_summary(dir.path()); }, throws({"no collection"}));
-  std::ofstream(dir.path() / "train.jsonl") << "{\"update\": \"one\"}\n";
+  std::ofstream(dir.path() / "train.jsonl") << "{\"collection\": 1, \"update\": \"one\"}\n";
   EXPECT_THAT([&] { training_summary(dir.path()); }, throws({"line 1", "update"}));
 }
 

@@ -271,6 +271,19 @@ TEST(HttpServer, Chats) {
   EXPECT_EQ(text, text_of(plain));
 }
 
+TEST(HttpServer, FieldsThatClientsSendAtTheirDefaultsChangeNothing) {
+  const Json plain = completion({{"max_tokens", 4}, {"seed", 1}});
+  Json padded = plain;
+  padded.update({{"store", false},
+                 {"tools", Json::array()},
+                 {"metadata", Json::object()},
+                 {"response_format", {{"type", "text"}}}});
+  const auto answer = server().post("/v1/completions", padded);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.json["choices"][0]["text"],
+            server().post("/v1/completions", plain).json["choices"][0]["text"]);
+}
+
 TEST(HttpServer, EffortIsABudget) {
   const auto answer = server().post("/v1/completions",
                                     completion({{"reasoning_effort", "low"}, {"max_tokens", 4}}));
@@ -329,6 +342,8 @@ TEST(HttpServer, DescribesItself) {
   EXPECT_GT(model["sol"]["axes"]["bits"]["high"], 15);
   EXPECT_LT(model["sol"]["budget"]["low"], model["sol"]["budget"]["high"]);
   EXPECT_EQ(model["sol"]["latency"]["dense_ms"], 10);
+  EXPECT_EQ(server().get("/v1/models/default").json, model);
+  EXPECT_EQ(server().get("/v1/models/other").status, 404);
   const auto page = server().get("/");
   EXPECT_EQ(page.status, 200);
   EXPECT_THAT(page.body, AllOf(StartsWith("<!doctype html>"), HasSubstr("</html>")));

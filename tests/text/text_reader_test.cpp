@@ -5,6 +5,7 @@
 
 #include "compressed.h"
 #include "support.h"
+#include "text/byte_source.h"
 #include "throws.h"
 
 namespace sol {
@@ -97,6 +98,7 @@ TEST_F(TextReaderTest, CompressedFilesGiveTheSameText) {
 
 TEST_F(TextReaderTest, CompressionAndKindCombine) {
   EXPECT_EQ(read("a.jsonl.gz", gzip("{\"text\": \"x\"}")), (Documents{"x"}));
+  EXPECT_EQ(read("a.json.gz", gzip("{\"text\": \"x\"}")), (Documents{"x"}));
   EXPECT_EQ(wikitext("a.raw.zst", zstd("x\n\ny\n")), (Documents{"x\n", "y\n"}));
 }
 
@@ -109,6 +111,14 @@ TEST_F(TextReaderTest, EveryTruncationOfACompressedFileIsAnError) {
       EXPECT_THAT([&] { read(file.first, file.second.substr(0, length)); },
                   throws({file.first, "truncated"}))
           << length;
+}
+
+TEST_F(TextReaderTest, LinesCanBeLimited) {
+  write_file_atomically(dir_.path() / "a.txt", "short\n" + std::string(1 << 20, 'x'));
+  std::string line;
+  LineReader lines(open_byte_source(dir_.path() / "a.txt"), 1000);
+  EXPECT_TRUE(lines.next(line));
+  EXPECT_THAT([&] { lines.next(line); }, throws({"a.txt, line 2", "1000 bytes"}));
 }
 
 TEST_F(TextReaderTest, DamagedCompressedFilesAreNamed) {

@@ -1,0 +1,144 @@
+#include "processes.h"
+
+#include <netinet/in.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/fail.h"
+#include "common.h"
+#include "restart.h"
+
+namespace sol::app {
+namespace {
+
+constexpr const char* parent_variable = "SOL_PARENT";
+constexpr std::chrono::seconds patience{30};
+
+// A port that is free now. Another program may take it before rank 0 listens there, which is then
+// an error that says so.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  const bool found = socket >= 0 &&
+                     ::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  const int reason = errno;
+  if (socket >= 0) ::close(socket);
+  if (!found) fail("--processes: no free port for them to meet at: {}", std::strerror(reason));
+  return ntohs(address.sin_port);
+}
+
+pid_t start(int rank, int count, int port) {
+  std::vector<std::string> variables{fmt::format("RANK={}", rank),
+                                     fmt::format("WORLD_SIZE={}", count),
+                                     fmt::format("LOCAL_RANK={}", rank),
+                                     fmt::format("LOCAL_WORLD_SIZE={}", count),
+                                     std::string("MASTER_ADDR=127.0.0.1"),
+                                     fmt::format("MASTER_PORT={}", port),
+                                     fmt::format("{}={}", parent_variable, getpid())};
+  // Ours come first: a later one of the same name is not looked at.
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  for (char** other = environ; *other; ++other) environment.push_back(*other);
+  environment.push_back(nullptr);
+  std::vector<std::string> words = process_arguments();
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // Groups of their own: Ctrl-C in a terminal reaches this process only, which passes it on once; a
+  // second signal would end them in the middle of things.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t child = -1;
+  const int error = posix_spawn(&child, "/proc/self/exe", nullptr, &attributes, arguments.data(),
+                                environment.data());
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  return child;
+}
+
+int exit_code(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void signal_all(const std::vector<pid_t>& children, int number) {
+  for (const pid_t child : children)
+    if (child > 0) kill(child, number);
+}
+
+}  // namespace
+
+void end_with_parent() {
+  const char* parent = std::getenv(parent_variable);
+  if (!parent) return;
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (std::string_view(parent) != std::to_string(getppid())) std::raise(SIGTERM);  // gone already
+}
+
+int run_processes(int count) {
+  const std::stop_token stop = interrupt_token();
+  const int port = free_port();
+  std::vector<pid_t> children;  // 0: has ended
+  for (int rank = 0; rank < count; ++rank) {
+    children.push_back(start(rank, count, port));
+    if (children.back() > 0) continue;
+    const int reason = errno;
+    signal_all(children, SIGKILL);
+    fail("--processes: process {} of {} cannot be started: {}", rank + 1, count,
+         std::strerror(reason));
+  }
+  int code = 0, left = count;
+  bool passed_on = false, killed = false;
+  std::chrono::steady_clock::time_point failed{};
+  while (left > 0) {
+    if (stop.stop_requested() && !passed_on) {
+      signal_all(children, SIGTERM);
+      passed_on = true;
+    }
+    if (code != 0 && !killed && std::chrono::steady_clock::now() - failed > patience) {
+      signal_all(children, SIGKILL);
+      killed = true;
+    }
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (ended <= 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    --left;
+    for (size_t rank = 0; rank < children.size(); ++rank) {
+      if (children[rank] != ended) continue;
+      children[rank] = 0;
+      if (WIFSIGNALED(status))
+        note("rank {} was ended by signal {} ({})", rank, WTERMSIG(status),
+             strsignal(WTERMSIG(status)));
+    }
+    if (exit_code(status) != 0 && code == 0) {
+      code = exit_code(status);
+      failed = std::chrono::steady_clock::now();
+    }
+  }
+  return code;
+}
+
+}  // namespace sol::app

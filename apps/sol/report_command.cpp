@@ -1,0 +1,58 @@
+// sol report: the course of training runs as a page.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/file_io.h"
+#include "commands.h"
+#include "common.h"
+#include "evaluation/training_report.h"
+
+namespace sol::app {
+namespace {
+
+struct ReportFlags {
+  std::vector<std::filesystem::path> runs;
+  std::filesystem::path out;
+};
+
+// The directories' own names, or the whole paths where two have the same one.
+std::vector<std::string> run_names(const std::vector<std::filesystem::path>& runs) {
+  std::vector<std::string> names;
+  for (const auto& run : runs) names.push_back(file_name(run));
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (std::ranges::count(names, file_name(runs[i])) > 1) {
+      for (size_t j = 0; j < runs.size(); ++j) names[j] = runs[j].string();
+      break;
+    }
+  return names;
+}
+
+void run_report(const ReportFlags& flags) {
+  const std::filesystem::path out =
+      flags.out.empty() ? flags.runs.front() / "report.html" : flags.out;
+  const std::vector<std::string> names = run_names(flags.runs);
+  std::vector<ReportedRun> runs;
+  for (size_t i = 0; i < names.size(); ++i)
+    runs.push_back({names[i], read_run_history(flags.runs[i])});
+  write_file_atomically(out, training_report(runs));
+  print("{}\n", out.string());
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* command = app.add_subcommand(
+      "report", "Draw the course of training runs, also of one that is going on: an HTML page");
+  command
+      ->add_option("run", flags->runs,
+                   "Output directory of `sol train`; several are drawn over each other")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("-o,--out", flags->out, "The page (default: report.html in the first RUN)")
+      ->type_name("FILE");
+  command->callback([flags] { run_report(*flags); });
+}
+
+}  // namespace sol::app

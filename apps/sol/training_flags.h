@@ -1,0 +1,31 @@
+// What `sol train` and `sol plan` have in common: a configuration, and the model it is for.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common.h"
+#include "training/config.h"
+
+namespace sol::app {
+
+struct TrainingConfigFlags {
+  std::filesystem::path file;
+  std::vector<std::string> overrides;
+  int updates = 0;  // 0: as the file says
+  CLI::Option* seed = nullptr;
+  double memory_limit = 0;  // GiB; 0: what the system has available
+
+  // Bytes that training may take, the model included.
+  uint64_t available() const;
+};
+
+// The configuration, --updates, --set, --memory-limit and the model's flags.
+void add_training_config_flags(CLI::App& command, TrainingConfigFlags& flags, ModelFlags& model);
+
+// The file with what the flags override. Throws Error as load_training_config does, and for a --set
+// that is none.
+TrainingConfig read_config(const TrainingConfigFlags& flags, uint64_t seed);
+
+}  // namespace sol::app

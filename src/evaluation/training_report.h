@@ -1,0 +1,21 @@
+// The course of training runs as one self-contained page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "training/run_history.h"
+
+namespace sol {
+
+struct ReportedRun {
+  std::string name;  // in legends
+  RunHistory history;
+};
+
+// HTML with curves over updates, the runs over each other, and per run its settings, what its time
+// went into and which levels it chose. Points are means over collections where there are many. At
+// least one run.
+std::string training_report(const std::vector<ReportedRun>& runs);
+
+}  // namespace sol

@@ -1,0 +1,94 @@
+#include "text/corpus_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/random.h"
+
+namespace sol {
+namespace {
+
+constexpr size_t longest_line = size_t{256} << 20;
+
+bool blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+}  // namespace
+
+CorpusReader::CorpusReader(const CorpusFiles& corpus, uint64_t seed, size_t window_bytes,
+                           CorpusPosition start)
+    : seed_(seed), window_bytes_(window_bytes), position_(start) {
+  std::vector<const CorpusFile*> files;
+  for (const CorpusFile& file : corpus.files) files.push_back(&file);
+  Random random({.seed = seed, .stream = RandomStream::corpus_files});
+  shuffle(files, random);
+  uint64_t bytes = 0;
+  for (const CorpusFile* file : files) {
+    paths_.push_back(file->path.string());
+    bytes_before_.push_back(bytes);
+    bytes += file->bytes;
+  }
+  bytes_before_.push_back(bytes);
+  if (start.file < 0 || start.line < 0 || start.file > static_cast<int64_t>(files.size()))
+    fail("a corpus of {} files has no file {}, line {} to go on from", files.size(), start.file,
+         start.line);
+}
+
+void CorpusReader::skip_lines(int64_t count, const std::stop_token& stop) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (stop.stop_requested()) throw Cancelled();
+    if (!reader_->next(line_))
+      fail("{}: has {} lines, but {} of it have been read before", path(position_.file), i, count);
+  }
+}
+
+bool CorpusReader::next_line(const std::stop_token& stop) {
+  if (have_line_) return true;
+  while (position_.file < static_cast<int64_t>(paths_.size())) {
+    if (!reader_) {
+      reader_.emplace(open_byte_source(path(position_.file)), longest_line);
+      skip_lines(position_.line, stop);
+    }
+    if (reader_->next(line_)) return have_line_ = true;
+    reader_.reset();
+    position_ = {position_.file + 1, 0};
+  }
+  return false;
+}
+
+bool CorpusReader::next(CorpusWindow& window, const std::stop_token& stop) {
+  window = {};
+  // Pages that nothing is written to cost no memory, and growing would copy.
+  window.bytes.reserve(window_bytes_);
+  // Where it begins: its own part of the random stream, however reading got here.
+  bool begun = false;
+  CorpusPosition begin;
+  size_t used = 0;
+  while (next_line(stop)) {
+    if (stop.stop_requested()) throw Cancelled();
+    if (!std::exchange(begun, true)) begin = position_;
+    const size_t cost = line_.size() + sizeof(CorpusWindow::Line);
+    if (!blank(line_)) {
+      if (!window.lines.empty() && used + cost > window_bytes_) break;
+      used += cost;
+      window.lines.push_back(
+          {window.bytes.size(), line_.size(), position_.file, position_.line + 1});
+      window.bytes += line_;
+    }
+    ++position_.line;
+    have_line_ = false;
+  }
+  window.end = position_;
+  if (window.lines.empty()) return false;
+  Random random({.seed = seed_,
+                 .stream = RandomStream::corpus_documents,
+                 .block = static_cast<uint64_t>(begin.file),
+                 .rollout = static_cast<uint32_t>(begin.line >> 32),
+                 .step = static_cast<uint32_t>(begin.line)});
+  shuffle(window.lines, random);
+  return true;
+}
+
+}  // namespace sol

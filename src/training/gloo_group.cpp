@@ -1,0 +1,269 @@
+// The processes of a run, joined by LibTorch's c10d: a TCPStore to meet at, Gloo for the sums. The
+// only file that includes c10d's headers. LibTorch's CMake package defines USE_C10D_GLOO where it
+// was built with Gloo.
+#include "base/fail.h"
+#include "training/process_group.h"
+
+#ifdef USE_C10D_GLOO
+
+// clang-format off
+#include <ATen/core/ivalue.h>
+#include <ATen/ATen.h>
+// clang-format on
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "training/liveness.h"
+
+namespace sol {
+namespace {
+
+using at::Tensor;
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+// c10d's messages carry a backtrace after their first line.
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+bool is_loopback(const std::string& address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
+
+[[noreturn]] void fail_to_meet(const RankEnvironment& environment, double seconds,
+                               const std::exception& why) {
+  fail(
+      "rank {} of {} cannot meet the other processes at {}:{} within {:.0f} s: {}. Are all of them "
+      "started, with the same address and a port that is free there (MASTER_ADDR, MASTER_PORT)? On "
+      "a machine with several network interfaces GLOO_SOCKET_IFNAME names the right one",
+      environment.rank, environment.size, environment.address, environment.port, seconds,
+      first_line(why));
+}
+
+Store meet(const RankEnvironment& environment, bool listen, bool wait_for_all, double seconds) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(environment.port);
+  options.isServer = listen;
+  options.numWorkers = static_cast<size_t>(environment.size);
+  options.waitWorkers = wait_for_all;
+  options.timeout = milliseconds(seconds);
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(environment.address, options);
+  } catch (const std::exception& e) {
+    fail_to_meet(environment, seconds, e);
+  }
+}
+
+class StoreBoard : public SharedBoard {
+ public:
+  explicit StoreBoard(Store store) : store_(std::move(store)) {}
+  void set(const std::string& key, const std::string& value) override {
+    store_->set(key, std::vector<uint8_t>(value.begin(), value.end()));
+  }
+  bool has(const std::string& key) override { return store_->check({key}); }
+  std::string get(const std::string& key) override {
+    const std::vector<uint8_t> value = store_->get(key);
+    return {value.begin(), value.end()};
+  }
+
+ private:
+  Store store_;
+};
+
+class Gloo : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+  // How long calls wait for other ranks, which may compute for hours in between: it is not for
+  // calls to find out that one is gone (training/liveness.h). While connecting patience is shorter.
+  void wait_without_end() {
+    for (const auto& context : contexts_) context->setTimeout(std::chrono::hours(24 * 365));
+  }
+};
+
+c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment, const Store& store,
+                                   double seconds) {
+  auto options = c10d::ProcessGroupGloo::Options::create(milliseconds(seconds));
+  try {
+    if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface)
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+    else if (is_loopback(environment.address))
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    else
+      options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
+    options->threads = 2;
+    auto gloo = c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
+                                          environment.rank, environment.size, options);
+    gloo->wait_without_end();
+    return gloo;
+  } catch (const std::exception& e) {
+    fail_to_meet(environment, seconds, e);
+  }
+}
+
+class GlooGroup : public ConnectedGroup {
+ public:
+  GlooGroup(const RankEnvironment& environment, const GroupOptions& options)
+      : rank_(environment.rank),
+        size_(environment.size),
+        store_(meet(environment, rank_ == 0, true, options.connect_seconds)),
+        gloo_(make_gloo(environment, store_, options.connect_seconds)),
+        // A connection of its own: the store's calls exclude each other, and some wait.
+        liveness_(std::make_unique<Liveness>(
+            std::make_unique<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>(
+                "sol", meet(environment, false, false, options.connect_seconds))),
+            rank_, size_, LivenessOptions{.silence_seconds = options.silence_seconds})) {}
+
+  ~GlooGroup() override {
+    liveness_.reset();
+    // A call that was given up never ends, and destroying the group would wait for it.
+    if (given_up_) (void)gloo_.release();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::stop_token failure() const override { return liveness_->failure(); }
+  void report_failure(const std::string& why) noexcept override { liveness_->report(why); }
+
+  std::vector<std::string> all_gather(std::string_view mine) override {
+    const std::vector<Tensor> lengths =
+        gather(at::full({1}, static_cast<int64_t>(mine.size()), at::kLong));
+    int64_t longest = 1;  // Gloo takes no empty tensor
+    for (const Tensor& length : lengths) longest = std::max(longest, length.item<int64_t>());
+    const Tensor padded = at::zeros({longest}, at::kByte);
+    std::memcpy(padded.data_ptr(), mine.data(), mine.size());
+    const std::vector<Tensor> all = gather(padded);
+    std::vector<std::string> out;
+    for (size_t r = 0; r < all.size(); ++r)
+      out.emplace_back(static_cast<const char*>(all[r].data_ptr()),
+                       static_cast<size_t>(lengths[r].item<int64_t>()));
+    return out;
+  }
+
+  // Each rank sums one piece of everybody's values, then all pieces go to everybody: as many bytes
+  // as a ring moves, but in an order of summation that we choose.
+  void sum(std::span<float> values) override {
+    if (values.empty()) return;
+    const int64_t count = static_cast<int64_t>(values.size());
+    const int64_t piece = (count + size_ - 1) / size_;
+    Tensor mine = at::empty({size_ * piece}, at::kFloat), received = at::empty_like(mine);
+    float* data = mine.data_ptr<float>();
+    std::memcpy(data, values.data(), values.size_bytes());
+    std::fill(data + count, data + size_ * piece, 0.0f);
+    std::vector<int64_t> counts(static_cast<size_t>(size_), piece);
+    finish([&] { return gloo_->alltoall_base(received, mine, counts, counts); });
+    const float* rows = received.data_ptr<float>();
+    std::vector<Tensor> pieces = gather(sum_by_halves(
+        0, size_,
+        [&](int r) {
+          const Tensor row = at::empty({piece}, at::kFloat);
+          std::memcpy(row.data_ptr(), rows + r * piece, sizeof(float) * static_cast<size_t>(piece));
+          return row;
+        },
+        [](Tensor& left, const Tensor& right) { left.add_(right); }));
+    for (int r = 0; r < size_; ++r) {
+      const int64_t begin = std::min(count, r * piece), end = std::min(count, begin + piece);
+      std::memcpy(values.data() + begin, pieces[static_cast<size_t>(r)].data_ptr(),
+                  sizeof(float) * static_cast<size_t>(end - begin));
+    }
+  }
+
+  void broadcast(std::span<float> values) override {
+    if (values.empty()) return;
+    broadcast_bytes(values.data(), values.size_bytes());
+  }
+
+  void broadcast(std::string& text) override {
+    int64_t length = static_cast<int64_t>(text.size());
+    broadcast_bytes(&length, sizeof(length));
+    text.resize(static_cast<size_t>(length));
+    if (length > 0) broadcast_bytes(text.data(), text.size());
+  }
+
+ private:
+  std::vector<Tensor> gather(const Tensor& mine) {
+    std::vector<Tensor> inputs{mine};
+    std::vector<std::vector<Tensor>> outputs(1);
+    for (int r = 0; r < size_; ++r) outputs[0].push_back(at::empty_like(mine));
+    finish([&] { return gloo_->allgather(outputs, inputs); });
+    return outputs[0];
+  }
+
+  // The tensor is a copy: a call that is given up may still write to it.
+  void broadcast_bytes(void* data, size_t bytes) {
+    std::vector<Tensor> tensors{at::empty({static_cast<int64_t>(bytes)}, at::kByte)};
+    std::memcpy(tensors[0].data_ptr(), data, bytes);
+    finish([&] { return gloo_->broadcast(tensors); });
+    std::memcpy(data, tensors[0].data_ptr(), bytes);
+  }
+
+  // Waits for a call's end or for the news that it will not come.
+  template <typename Start>
+  void finish(const Start& start) {
+    require_all_well();
+    try {
+      const auto work = start();
+      for (int polls = 0; !work->isCompleted(); ++polls) {
+        if (liveness_->failure().stop_requested()) {
+          given_up_ = true;
+          require_all_well();
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(polls < 200 ? 20 : 500));
+      }
+      work->wait();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& e) {
+      // A peer that failed closes its connection; its report may be on its way.
+      liveness_->wait_for_report(2.5);
+      require_all_well();
+      fail(
+          "the connection to another process of the run is lost ({}): it was killed, ran out of "
+          "memory or its machine is gone",
+          first_line(e));
+    }
+  }
+
+  void require_all_well() const {
+    if (const std::string why = liveness_->why(); !why.empty())
+      fail("another process of the run has failed: {}", why);
+  }
+
+  int rank_, size_;
+  Store store_;
+  c10::intrusive_ptr<Gloo> gloo_;
+  std::unique_ptr<Liveness> liveness_;
+  bool given_up_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ConnectedGroup> connect_processes(const RankEnvironment& environment,
+                                                  const GroupOptions& options) {
+  return std::make_unique<GlooGroup>(environment, options);
+}
+
+}  // namespace sol
+
+#else
+
+namespace sol {
+
+std::unique_ptr<ConnectedGroup> connect_processes(const RankEnvironment&, const GroupOptions&) {
+  fail(
+      "the LibTorch that this program was built with has no Gloo, by which processes would train "
+      "together; Debian's libtorch-dev has it");
+}
+
+}  // namespace sol
+
+#endif

@@ -1,0 +1,64 @@
+// sol prepare.
+#include <fstream>
+
+#include "run_program.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PrepareCommand : public testing::Test {
+ protected:
+  PrepareCommand() {
+    fs::create_directories(corpus / "deep");
+    write("a.jsonl", 0);
+    write("deep/b.jsonl", 300);
+  }
+  void write(const std::string& name, int first) {
+    std::ofstream file(corpus / name);
+    for (int i = first; i < first + 300; ++i)
+      file << "{\"text\": \"In the year " << 1000 + i << " there were " << i * i << " houses.\"}\n";
+  }
+  RunResult prepare(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"prepare", corpus.string(), "-o", out.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_sol(arguments);
+  }
+
+  TemporaryDirectory dir;
+  fs::path corpus = dir.path() / "corpus", out = dir.path() / "ids";
+};
+
+TEST_F(PrepareCommand, SaysWhatItWrote) {
+  const RunResult first = prepare();
+  ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
+  EXPECT_NE(first.out.find("1 shards, "), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("tokens of 600 documents"), std::string::npos) << first.out;
+  EXPECT_NE(first.err.find("tokens/s"), std::string::npos) << first.err;
+  EXPECT_TRUE(fs::exists(out / "00000.ids"));
+  const RunResult second = prepare();
+  EXPECT_EQ(second.code, 0);
+  EXPECT_NE(second.out.find("checksums are right"), std::string::npos) << second.out;
+  EXPECT_EQ(second.err, "");
+}
+
+TEST_F(PrepareCommand, BadLinesAreErrorsUnlessSkipped) {
+  std::ofstream(corpus / "a.jsonl", std::ios::app) << "{\"txt\": 1}\n";
+  expect_error(prepare(), {"a.jsonl, line 301", "\"text\""});
+  fs::remove_all(out);
+  const RunResult skipped = prepare({"--skip-bad-lines"});
+  ASSERT_EQ(skipped.code, 0) << testing::PrintToString(skipped);
+  EXPECT_NE(skipped.err.find("1 bad lines were left out; one of them: "), std::string::npos);
+  EXPECT_NE(skipped.err.find("a.jsonl, line 301"), std::string::npos) << skipped.err;
+}
+
+TEST_F(PrepareCommand, BadInputIsNamed) {
+  expect_error(prepare({"--shuffle-buffer", "0"}), {"--shuffle-buffer"});
+  expect_error(prepare({"--text-field", "body"}), {"\"body\""});
+  corpus = dir.path() / "none";
+  expect_error(prepare(), {"none", "no such directory"});
+}
+
+}  // namespace
+}  // namespace sol::test

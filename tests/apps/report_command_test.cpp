@@ -1,0 +1,51 @@
+// sol report.
+#include <fstream>
+
+#include "base/file_io.h"
+#include "run_program.h"
+#include "training/metrics.h"
+
+namespace sol::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_run(const fs::path& dir) {
+  fs::create_directories(dir);
+  std::ofstream log(dir / "train.jsonl");
+  for (int64_t i = 1; i <= 3; ++i) {
+    CollectionMetrics m;
+    m.collection = m.update = i;
+    m.updates = 10;
+    m.steps = 8;
+    log << to_text(to_json(m)) << '\n';
+  }
+}
+
+TEST(ReportCommand, DrawsOneRunOrSeveral) {
+  TemporaryDirectory dir;
+  const fs::path a = dir.path() / "a", b = dir.path() / "b";
+  write_run(a);
+  write_run(b);
+  const RunResult one = run_sol({"report", a.string()});
+  ASSERT_EQ(one.code, 0) << testing::PrintToString(one);
+  EXPECT_EQ(one.out, (a / "report.html").string() + "\n");
+  EXPECT_NE(read_file(a / "report.html").find("3 of 10"), std::string::npos);
+  const fs::path page = dir.path() / "both.html";
+  const RunResult both = run_sol({"report", a.string(), b.string(), "-o", page.string()});
+  ASSERT_EQ(both.code, 0) << testing::PrintToString(both);
+  EXPECT_NE(read_file(page).find("2 runs"), std::string::npos);
+}
+
+TEST(ReportCommand, BadInputIsNamed) {
+  TemporaryDirectory dir;
+  expect_error(run_sol({"report"}), {"run"});
+  expect_error(run_sol({"report", dir.path().string()}), {"train.jsonl is missing"});
+  write_run(dir.path());
+  std::ofstream(dir.path() / "train.jsonl", std::ios::app) << "nonsense\n";
+  expect_error(run_sol({"report", dir.path().string()}), {"train.jsonl, line 4"});
+  EXPECT_FALSE(fs::exists(dir.path() / "report.html"));
+}
+
+}  // namespace
+}  // namespace sol::test

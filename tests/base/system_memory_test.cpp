@@ -1,0 +1,53 @@
+#include "base/system_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support.h"
+
+namespace sol::test {
+namespace {
+
+class SystemMemoryTest : public testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) {
+    const auto file = root_.path() / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  uint64_t available() const { return available_memory_under(root_.path()); }
+  TemporaryDirectory root_;
+};
+
+TEST_F(SystemMemoryTest, IsWhatTheSystemSays) {
+  write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable:   500 kB\n");
+  EXPECT_EQ(available(), 500u * 1024);
+  write("proc/self/cgroup", "0::/a/b\n");
+  write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  write("sys/fs/cgroup/a/b/memory.current", "5000\n");
+  EXPECT_EQ(available(), 500u * 1024);
+}
+
+TEST_F(SystemMemoryTest, AGroupsLimitCountsAlsoOneAbove) {
+  write("proc/meminfo", "MemAvailable:   500 kB\n");
+  write("proc/self/cgroup", "0::/a/b\n");
+  write("sys/fs/cgroup/a/memory.max", "200000\n");
+  write("sys/fs/cgroup/a/memory.current", "150000\n");
+  EXPECT_EQ(available(), 50000u);
+  write("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 30000\n");
+  EXPECT_EQ(available(), 80000u);
+  write("sys/fs/cgroup/memory.max", "10\n");
+  write("sys/fs/cgroup/memory.current", "20\n");
+  EXPECT_EQ(available(), 0u);
+}
+
+TEST(SystemMemory, OfThisProcess) {
+  EXPECT_GT(available_memory(), uint64_t{1} << 20);
+  const uint64_t before = resident_memory();
+  const std::string block(64 << 20, 'x');
+  EXPECT_GE(resident_memory(), before + (60u << 20)) << block.size();
+}
+
+}  // namespace
+}  // namespace sol::test

@@ -1,0 +1,313 @@
+#include "text/prepare_corpus.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "base/file_io.h"
+#include "base/threads.h"
+#include "compressed.h"
+#include "support.h"
+#include "text/block_dataset.h"
+#include "throws.h"
+
+namespace sol {
+namespace {
+
+namespace fs = std::filesystem;
+using test::gzip;
+using test::throws;
+using test::zstd;
+
+std::string document(int i) {
+  return "Document " + std::to_string(i) + " of " + std::string(static_cast<size_t>(i % 40), 'x') +
+         " houses.";
+}
+
+std::string json_line(const std::string& text) {
+  return Json{{"id", 1}, {"text", text}}.dump() + "\n";
+}
+
+std::string json_lines(int begin, int end) {
+  std::string lines;
+  for (int i = begin; i < end; ++i) lines += json_line(document(i));
+  return lines;
+}
+
+class PrepareCorpusTest : public testing::Test {
+ protected:
+  PrepareCorpusTest() {
+    tokenizer_ = Tokenizer::load(test::source_dir() / "models" / "default");
+    write("a.jsonl.gz", gzip(json_lines(0, 120)));
+    write("deep/er/b.jsonl.zst", zstd(json_lines(120, 260)));
+    write("deep/c.json.gz", gzip(json_lines(260, 300)));
+    write("d.jsonl", json_lines(300, 400));
+    write("README.md", "not text to train on");
+  }
+  ~PrepareCorpusTest() override { set_thread_count(0); }
+
+  void write(const std::string& name, const std::string& content) const {
+    fs::create_directories((corpus() / name).parent_path());
+    write_file_atomically(corpus() / name, content);
+  }
+  fs::path corpus() const { return dir_.path() / "corpus"; }
+  fs::path out(const std::string& name = "out") const { return dir_.path() / name; }
+  PreparedManifest prepare(const std::string& name = "out", const PrepareCallbacks& callbacks = {},
+                           std::stop_token stop = {}) const {
+    return prepare_corpus(corpus(), out(name), options_, *tokenizer_, true, callbacks, stop);
+  }
+  std::vector<std::string> files(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(out(name)))
+      names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    return names;
+  }
+  void expect_same(const std::string& one, const std::string& other) const {
+    ASSERT_EQ(files(one), files(other));
+    for (const std::string& name : files(one))
+      EXPECT_EQ(read_file(out(one) / name), read_file(out(other) / name)) << name;
+  }
+  // The texts of all documents, in the order in which they were prepared.
+  std::vector<std::string> texts(const std::string& name = "out") const {
+    const BlockDataset data = BlockDataset::open_prepared(out(name), *tokenizer_, 1);
+    std::vector<int32_t> ids;
+    for (int64_t i = 0; i < data.size(); ++i) ids.push_back(data.block(i)[0]);
+    std::string all = tokenizer_->decode(ids);
+    std::vector<std::string> found;
+    for (size_t begin = 0, end; (end = all.find("houses.", begin)) != all.npos; begin = end + 7)
+      found.push_back(all.substr(begin, end + 7 - begin));
+    return found;
+  }
+
+  test::TemporaryDirectory dir_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  CorpusOptions options_{.window_bytes = 4096};
+};
+
+TEST_F(PrepareCorpusTest, EveryDocumentIsThereOnceInAShuffledOrder) {
+  const PreparedManifest made = prepare();
+  EXPECT_TRUE(made.complete);
+  EXPECT_EQ(made.documents(), 400);
+  EXPECT_GT(made.shards.size(), 5u);
+  const std::vector<std::string> order = texts();
+  ASSERT_EQ(order.size(), 400u);
+  std::vector<std::string> expected;
+  for (int i = 0; i < 400; ++i) expected.push_back(document(i));
+  EXPECT_NE(order, expected);
+  EXPECT_TRUE(std::ranges::is_permutation(order, expected));
+  // Neighbours in a file are rarely neighbours after it.
+  const auto number = [](const std::string& text) { return std::stoi(text.substr(9)); };
+  int neighbours = 0;
+  for (size_t i = 1; i < order.size(); ++i)
+    neighbours += number(order[i]) == number(order[i - 1]) + 1;
+  EXPECT_LT(neighbours, 40);
+  EXPECT_EQ(BlockDataset::open_prepared(out(), *tokenizer_, 1).token_count(), made.tokens());
+
+  options_.seed = 5;
+  prepare("other");
+  EXPECT_NE(texts("other"), order);
+  EXPECT_TRUE(std::ranges::is_permutation(texts("other"), order));
+}
+
+TEST_F(PrepareCorpusTest, ThreadsDoNotChangeTheFiles) {
+  set_thread_count(1);
+  prepare("one");
+  set_thread_count(4);
+  prepare("four");
+  expect_same("one", "four");
+}
+
+TEST_F(PrepareCorpusTest, AKilledPreparationGoesOn) {
+  prepare("whole");
+  for (const int64_t shards : {0, 1, 4}) {
+    const std::string name = "killed" + std::to_string(shards);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      prepare(name, {.on_progress = [&](const PrepareProgress& p) {
+                if (p.shards == shards) raise(SIGKILL);
+              }});
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_THAT([&] { BlockDataset::open_prepared(out(name), *tokenizer_, 8); },
+                throws({name, "only in part"}));
+    std::vector<std::string> notes;
+    PrepareProgress last;
+    const PreparedManifest made =
+        prepare(name, {.on_progress = [&](const PrepareProgress& p) { last = p; },
+                       .on_note = [&](const std::string& text) { notes.push_back(text); }});
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_NE(notes[0].find(std::to_string(shards) + " finished shards"), std::string::npos)
+        << notes[0];
+    // Only what was not finished was made again.
+    int64_t finished = 0;
+    for (int64_t i = 0; i < shards; ++i) finished += made.shards[static_cast<size_t>(i)].documents;
+    EXPECT_EQ(last.documents, 400 - finished);
+    expect_same("whole", name);  // and nothing temporary is left
+  }
+}
+
+TEST_F(PrepareCorpusTest, AStopKeepsFinishedShards) {
+  std::stop_source stop;
+  EXPECT_THROW(prepare("out",
+                       {.on_progress =
+                            [&](const PrepareProgress& p) {
+                              if (p.shards == 2) stop.request_stop();
+                            }},
+                       stop.get_token()),
+               Cancelled);
+  EXPECT_EQ(files("out"), (std::vector<std::string>{"00000.ids", "00001.ids", "manifest.json"}));
+  prepare("whole");
+  prepare();
+  expect_same("out", "whole");
+}
+
+TEST_F(PrepareCorpusTest, ProcessesTakeTurns) {
+  std::atomic<int> worked{0}, waited{0};
+  const auto one = [&] {
+    bool tokenised = false;
+    prepare("out", {.on_progress =
+                        [&](const PrepareProgress&) {
+                          tokenised = true;
+                          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                        },
+                    .on_note = [&](const std::string&) { ++waited; }});
+    worked += tokenised;
+  };
+  { std::jthread first(one), second(one); }
+  EXPECT_EQ(worked, 1);
+  EXPECT_EQ(waited, 1);
+}
+
+TEST_F(PrepareCorpusTest, BlocksLieWithinShards) {
+  const PreparedManifest made = prepare();
+  constexpr int length = 50;
+  const BlockDataset data = BlockDataset::open_prepared(out(), *tokenizer_, length);
+  int64_t blocks = 0;
+  for (size_t s = 0; s < made.shards.size(); ++s) {
+    const CachedIds shard = open_prepared_shard(out(), made, s, CacheCheck::checksum);
+    for (size_t at = 0; at + length <= shard.ids.size(); at += length, ++blocks)
+      ASSERT_TRUE(std::ranges::equal(data.block(blocks), shard.ids.subspan(at, length)));
+  }
+  EXPECT_EQ(data.size(), blocks);
+  EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 1 << 20); },
+              throws({"none of its", "1048576 token ids"}));
+}
+
+TEST_F(PrepareCorpusTest, BadLinesAreNamed) {
+  const std::string good = json_lines(0, 2);
+  const auto expect_bad = [&](const std::string& line, const std::vector<std::string>& parts) {
+    write("e.jsonl.gz", gzip(good + line + good));
+    std::vector<std::string> all{"e.jsonl.gz, line 3"};
+    all.insert(all.end(), parts.begin(), parts.end());
+    EXPECT_THAT([&] { prepare(); }, throws(all));
+    fs::remove_all(out());
+  };
+  expect_bad("{\"text\": \"x\"\n", {"not valid JSON"});
+  expect_bad("{\"id\": 1}\n", {"\"text\"", "missing"});
+  expect_bad("{\"text\": 1}\n", {"\"text\"", "a string"});
+  expect_bad("{\"text\": \"\xff\"}\n", {"not valid JSON", "UTF-8"});
+  expect_bad("[]\n", {"object"});
+}
+
+TEST_F(PrepareCorpusTest, BadLinesCanBeSkippedAndAreCounted) {
+  write("e.jsonl", "{\n" + json_lines(400, 402) + "{\"text\": \"\xff\"}\n{\"text\": \"\"}\n\n");
+  options_.skip_bad_lines = true;
+  const PreparedManifest made = prepare();
+  EXPECT_EQ(made.documents(), 402);
+  EXPECT_EQ(made.skipped(), 2);
+  const auto shard = std::ranges::find_if(made.shards, [](const auto& s) { return s.skipped > 0; });
+  EXPECT_NE(shard->first_skipped.find("e.jsonl, line "), std::string::npos);
+  const auto read = read_prepared_manifest(out());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->skipped(), 2);
+}
+
+TEST_F(PrepareCorpusTest, TruncatedFilesAreNamedWithTheLastLine) {
+  const std::string lines = json_lines(0, 20);
+  options_.skip_bad_lines = true;  // does not cover it
+  for (const auto& [name, content] :
+       {std::pair<std::string, std::string>{"e.jsonl.gz", gzip(lines) + gzip(lines)},
+        {"e.jsonl.zst", zstd(lines) + zstd(lines)}}) {
+    write(name, content.substr(0, content.size() - 9));
+    EXPECT_THAT([&] { prepare(); }, throws({name, "truncated", "(after line "}));
+    fs::remove(corpus() / name);
+    fs::remove_all(out());
+  }
+}
+
+TEST_F(PrepareCorpusTest, OtherDataIsNeverMixedIn) {
+  prepare();
+  options_.seed = 9;
+  EXPECT_THAT([&] { prepare(); }, throws({"\"seed\" is 0, now 9"}));
+  options_.seed = 0;
+  write("d.jsonl", json_lines(300, 401));
+  EXPECT_THAT([&] { prepare(); }, throws({"prepared otherwise", "times of change"}));
+  const fs::path cached = prepared_cache_path(out(), corpus(), options_, *tokenizer_);
+  EXPECT_EQ(cached.parent_path(), out());
+  write("d.jsonl", json_lines(300, 402));
+  EXPECT_NE(prepared_cache_path(out(), corpus() / "", options_, *tokenizer_), cached);
+  EXPECT_TRUE(cached.filename().string().starts_with("corpus-"));
+}
+
+TEST_F(PrepareCorpusTest, DamageIsFound) {
+  const PreparedManifest made = prepare();
+  const fs::path shard = prepared_shard_path(out(), 1);
+  std::string bytes = read_file(shard);
+  bytes[100] ^= 1;
+  write_file_atomically(shard, bytes);
+  EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "checksum"}));
+  write_file_atomically(shard, bytes.substr(0, bytes.size() - 4));
+  EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 8); },
+              throws({"00001.ids", "truncated"}));
+  fs::remove(shard);
+  EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "missing"}));
+  fs::copy_file(prepared_shard_path(out(), 0), shard);
+  EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "not the file"}));
+  write_file_atomically(out() / "manifest.json", "{\"kind\": \"other\"}");
+  EXPECT_THAT([&] { prepare(); }, throws({"manifest.json", "no manifest of prepared data"}));
+}
+
+TEST_F(PrepareCorpusTest, AnotherTokenizerIsRefused) {
+  prepare();
+  const fs::path model = dir_.path() / "model";
+  fs::create_directory(model);
+  write_file_atomically(
+      model / "tokenizer.json",
+      read_file(test::source_dir() / "models" / "default" / "tokenizer.json") + "\n");
+  const auto other = Tokenizer::load(model);
+  EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *other, 8); }, throws({"tokenizer"}));
+  EXPECT_THAT([&] { BlockDataset::open_prepared(corpus(), *tokenizer_, 8); },
+              throws({"manifest.json is missing"}));
+}
+
+TEST_F(PrepareCorpusTest, WithoutTextThereIsNothingToPrepare) {
+  const fs::path empty = dir_.path() / "empty";
+  const auto prepare_empty = [&] { prepare_corpus(empty, out(), options_, *tokenizer_); };
+  EXPECT_THAT(prepare_empty, throws({"empty", "no such directory"}));
+  fs::create_directory(empty);
+  write_file_atomically(empty / "notes.txt", "x");
+  EXPECT_THAT(prepare_empty, throws({"empty", ".jsonl.zst", "1 other"}));
+  write_file_atomically(empty / "a.jsonl", "\n{\"text\": \" \"}\n");
+  EXPECT_THAT(prepare_empty, throws({"empty", "holds no text"}));
+  EXPECT_THAT(prepare_empty, throws({"empty", "holds no text"}));  // nor the second time
+  options_.window_bytes = 10;
+  EXPECT_THAT(prepare_empty, throws({"shuffle buffer", "1024"}));
+}
+
+TEST_F(PrepareCorpusTest, ALineMayBeLongerThanTheBuffer) {
+  write("e.jsonl", json_line(std::string(20000, 'y') + " houses."));
+  EXPECT_EQ(prepare().documents(), 401);
+}
+
+}  // namespace
+}  // namespace sol
