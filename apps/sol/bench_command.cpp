@@ -123,6 +123,7 @@ void add_bench_command(CLI::App& app) {
       "bench", "The machine's limits, and how near a model's prefill and decoding come to them");
   add_model_flags(*command, flags->model);
   command->remove_option(command->get_option("--seed"));
+  command->remove_option(command->get_option("--device"));  // it measures the kernels themselves
   std::string names;
   for (const NamedShape& shape : named_shapes()) {
     names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", shape.name, shape.description);

@@ -23,4 +23,8 @@ void add_bench_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 
+// All of them, in the order in which the help lists them. add_training adds train and plan; null
+// where there is no training.
+void add_commands(CLI::App& app, void (*add_training)(CLI::App&));
+
 }  // namespace sol::app

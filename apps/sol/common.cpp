@@ -49,6 +49,13 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(in_range(0, 4096))
       ->capture_default_str();
   command
+      .add_option("--device", flags.device,
+                  "What executes the frozen model: native (the CPU by sol's own kernels), or "
+                  "through LibTorch cpu, cuda or cuda:N")
+      ->check(device_name())
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  command
       .add_option("--precision", flags.precision,
                   "Type of products and cache: auto (bf16 for bf16 weights where the processor "
                   "multiplies it and AVX-512 is in use, else f32), f32, bf16")
@@ -121,7 +128,7 @@ ModelOptions model_options(const ModelFlags& flags) {
 
 std::unique_ptr<FrozenModel> load_flagged_model(const ModelFlags& flags) {
   set_thread_count(flags.threads);
-  return load_model(flags.model_dir(), model_options(flags));
+  return load_on_device(flags.model_dir(), flags.device, model_options(flags));
 }
 
 std::shared_ptr<const Tokenizer> load_flagged_tokenizer(const ModelFlags& flags,

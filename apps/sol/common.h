@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "device.h"
 #include "sol/error.h"
 #include "sol/frozen_model.h"
 #include "sol/tokenizer.h"
@@ -37,6 +38,7 @@ struct ModelFlags {
   std::filesystem::path model;  // empty: the embedded one
   int threads = 0;              // 0: as many as the process may use
   std::string precision = "auto";
+  std::string device = native_device;
   std::string weights = "auto";
   bool deterministic = false;
   bool prune_down = false;
@@ -50,7 +52,8 @@ struct ModelFlags {
 
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
-// -m/--model, --threads, --precision, --weights, --prune-down, --int8-activations, --deterministic,
+// -m/--model, --threads, --device, --precision, --weights, --prune-down, --int8-activations,
+// --deterministic,
 // --seed. `flags` must live as long as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 

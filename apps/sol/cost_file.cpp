@@ -2,13 +2,15 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "device.h"
 
 namespace sol::app {
 namespace {
 
 constexpr int format_version = 1;
 // What decides times: of a run's description these ...
-constexpr const char* decisive[] = {"model_fingerprint", "precision",    "weights", "isa", "cpu",
+constexpr const char* decisive[] = {"model_fingerprint", "device",       "precision",
+                                    "weights",           "isa",          "cpu",
                                     "threads",           "outside_paper"};
 
 // ... and how pages are chosen and whose products are used.
@@ -39,16 +41,18 @@ CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int 
     fail("{}: has format version {}; this program reads {}", where, version, format_version);
   if (!json.contains("costs") || !json.contains("run") || !json.contains("measured_with"))
     fail("{}: is no cost table; make one with `sol calibrate`", where);
-  const auto require_same = [&](const std::string& field, const Json& there, const Json& here) {
+  const auto require_same = [&](const std::string& field, const Json& written, const Json& here) {
     const auto text = [&](const Json& object) {
       return object.contains(field) ? to_text(object[field]) : "none";
     };
-    if (text(there) != text(here))
+    if (text(written) != text(here))
       fail("{}: was measured with another {} ({}, here {}); measure again with `sol calibrate`",
-           where, field, text(there), text(here));
+           where, field, text(written), text(here));
   };
+  Json there = json["run"];
+  if (!there.contains("device")) there["device"] = native_device;  // of before there was a choice
   const Json here = to_json(run), with = circumstances(sequence, deterministic);
-  for (const char* field : decisive) require_same(field, json["run"], here);
+  for (const char* field : decisive) require_same(field, there, here);
   for (const auto& entry : with.items()) require_same(entry.key(), json["measured_with"], with);
   CostTable costs = CostTable::from_json(json["costs"], where);
   if (costs.horizon() != horizon)

@@ -31,6 +31,13 @@ void print_memory(const FrozenModel& model, const TrainingConfig& config, int pr
         processes > 1 ? "  once for all" : "");
   for (const MemoryItem& item : plan.items)
     print("  {:<36}{:>10}\n", item.what, format_bytes(item.bytes));
+  if (!plan.gpu_items.empty()) {
+    uint64_t together = 0;
+    for (const MemoryItem& item : plan.gpu_items) together += item.bytes;
+    print("  {:<36}{:>10}\n", "on the GPU, beside all this", format_bytes(together));
+    for (const MemoryItem& item : plan.gpu_items)
+      print("    {:<34}{:>10}\n", item.what, format_bytes(item.bytes));
+  }
   const uint64_t total = static_cast<uint64_t>(processes) * plan.total() + weights;
   print("  {:<36}{:>10}  of {} available\n", "together", format_bytes(total),
         format_bytes(available));

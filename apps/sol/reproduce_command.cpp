@@ -92,6 +92,8 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
                                        "--resume",
                                        "--threads",
                                        std::to_string(thread_count()),
+                                       "--device",
+                                       flags.model.device,
                                        "--precision",
                                        flags.model.precision,
                                        "--weights",
@@ -223,6 +225,8 @@ void run_reproduce(ReproduceFlags& flags) {
   identity["model"] = run.model;
   identity["model_fingerprint"] = run.model_fingerprint;
   identity["precision"] = run.precision;
+  // Studies of before there was a choice go on.
+  if (run.device != native_device) identity["device"] = run.device;
   identity["weights"] = run.weights;
   identity["outside_paper"] = run.outside_paper;
   identity["tokenizer"] = tokenizer->fingerprint();

@@ -82,6 +82,18 @@ BlockDataset open_data_together(const TrainFlags& flags, const TrainingConfig& c
   return std::move(*data);
 }
 
+// On a LibTorch device each process loads a model of its own; of several on a machine, each takes
+// the GPU of its number unless one is named.
+std::unique_ptr<FrozenModel> load_trained_model(const ModelFlags& flags,
+                                                const RankEnvironment& ranks,
+                                                ProcessGroup& group) {
+  if (flags.device == native_device)
+    return load_shared_model(flags.model_dir(), model_options(flags), ranks, group);
+  const bool own_gpu = flags.device == "cuda" && ranks.local_size > 1;
+  const std::string device = own_gpu ? fmt::format("cuda:{}", ranks.local_rank) : flags.device;
+  return load_on_device(flags.model_dir(), device, model_options(flags));
+}
+
 // A process that trains, alone or as one of several. Only the leading one speaks of progress.
 void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group) {
   flags.options.deterministic = flags.model.deterministic;
@@ -96,8 +108,7 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   }
   set_thread_count(flags.model.threads);
   const uint64_t available = flags.config.available(), before = resident_memory();
-  const std::unique_ptr<FrozenModel> model =
-      load_shared_model(flags.model.model_dir(), model_options(flags.model), ranks, group);
+  const std::unique_ptr<FrozenModel> model = load_trained_model(flags.model, ranks, group);
   // Before minutes of tokenising.
   if (group.leads()) require_trainable(model->config(), config, flags.options);
   if (ranks.local_rank == 0) {
@@ -141,6 +152,8 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
       train_controller(*model, data, config, flags.options, callbacks, stop);
   progress.finish();
   if (!outcome.finished) throw Cancelled();
+  if (const uint64_t peak = model->device_peak_bytes(); peak > 0)
+    note("{}: at most {:.2f} GB of memory", model->device(), static_cast<double>(peak) / 1e9);
   note("trained for {} updates; the controller is in {}", outcome.updates,
        flags.options.out.string());
 }

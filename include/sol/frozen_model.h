@@ -137,6 +137,10 @@ class FrozenModel {
   virtual uint64_t parameter_count() const = 0;
   // automatic: as the precision says.
   virtual WeightFormat weight_format() const { return WeightFormat::automatic; }
+  // Where it is executed: "native", the CPU by our own kernels, or a LibTorch device.
+  virtual std::string device() const { return "native"; }
+  // Largest amount of memory that the device's allocator has held so far; 0 where nobody counts it.
+  virtual uint64_t device_peak_bytes() const { return 0; }
   // Options in effect that the paper does not have, as on the command line without dashes: results
   // made under them say so.
   virtual std::vector<std::string> outside_paper() const { return {}; }

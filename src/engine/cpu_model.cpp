@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/threads.h"
 #include "engine/attention.h"
+#include "engine/request_checks.h"
 #include "kernels/compressed.h"
 #include "kernels/select.h"
 
@@ -340,11 +341,7 @@ std::string_view CpuModel::product_type() const {
 }
 
 std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
-  if (options.page_size < 1 || options.page_size > 4096) {
-    fail("page size {} is outside 1..4096", options.page_size);
-  }
-  if (options.sinks < 0) fail("the number of sink tokens, {}, is negative", options.sinks);
-  if (options.window < 0) fail("the number of window tokens, {}, is negative", options.window);
+  check_options(options);
   const Precision cache = options.cache == Precision::automatic ? precision_ : options.cache;
   const CacheLayout layout(
       config_, options,
@@ -368,15 +365,7 @@ void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
   for (const ExtendItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
     if (!seen.insert(&sequence).second) fail("extend: a sequence occurs twice in one call");
-    for (int32_t token : item.tokens) check_token(token);
-    check_room(sequence, item.tokens.size());
-    for (const ExtendItem::Wanted& wanted : item.wanted) {
-      if (wanted.index >= item.tokens.size()) {
-        fail("extend: outputs wanted of position {} of {} tokens", wanted.index,
-             item.tokens.size());
-      }
-      if (wanted.out.log_prob) check_token(wanted.out.target);
-    }
+    check_item(config_, item);
     lengths.remember(sequence);
     longest = std::max(longest, sequence.length() + static_cast<int>(item.tokens.size()));
   }
@@ -427,16 +416,7 @@ void CpuModel::decode(std::span<DecodeItem> items) {
   for (const DecodeItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
     if (!seen.insert(&sequence).second) fail("decode: a sequence occurs twice in one call");
-    check_token(item.token);
-    if (item.out.log_prob) check_token(item.out.target);
-    check_room(sequence, 1);
-    const Action& a = item.action;
-    if (!(a.kappa > 0 && a.kappa <= 1 && a.rho > 0 && a.rho <= 1 && a.bits >= 2)) {
-      fail(
-          "decode: action kappa {}, rho {}, bits {} is out of range: shares lie in (0, 1], bits in "
-          "2..16",
-          a.kappa, a.rho, a.bits);
-    }
+    check_item(config_, item);
     longest = std::max(longest, sequence.length() + 1);
   }
   grow_rotary_table(longest);
@@ -483,14 +463,12 @@ std::vector<std::unique_ptr<Sequence>> CpuModel::fork(const Sequence& parent, in
 }
 
 void CpuModel::truncate(Sequence& sequence, int length) {
-  if (length < 0 || length > sequence.length()) {
-    fail("truncate: length {} is outside 0..{}", length, sequence.length());
-  }
+  check_truncation(sequence, length);
   own(&sequence).truncate(length);
 }
 
 void CpuModel::embedding(int32_t token, std::span<float> out) const {
-  check_token(token);
+  check_token(config_, token);
   kernels::kernels().widen_row(weights_->embedding, token, 0, config_.hidden_size,
                                kernels::ElementType::f32, out.data());
 }
@@ -525,26 +503,6 @@ const CpuSequence& CpuModel::own(const Sequence* sequence) const {
 
 CpuSequence& CpuModel::own(Sequence* sequence) const {
   return const_cast<CpuSequence&>(own(static_cast<const Sequence*>(sequence)));
-}
-
-void CpuModel::check_token(int32_t token) const {
-  if (token < 0 || token >= config_.vocab_size) {
-    fail(
-        "token {} is outside the model's vocabulary of {}: does the tokenizer belong to this "
-        "model?",
-        token, config_.vocab_size);
-  }
-}
-
-void CpuModel::check_room(const CpuSequence& sequence, size_t count) const {
-  const size_t length = static_cast<size_t>(sequence.length()) + count;
-  if (length > static_cast<size_t>(config_.max_position_embeddings)) {
-    fail(
-        "{} tokens exceed the model's context of {} (max_position_embeddings in config.json): use "
-        "a shorter "
-        "text",
-        length, config_.max_position_embeddings);
-  }
 }
 
 std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,

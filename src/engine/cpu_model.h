@@ -74,8 +74,6 @@ class CpuModel final : public FrozenModel {
   void grow_rotary_table(int positions);
   const CpuSequence& own(const Sequence* sequence) const;
   CpuSequence& own(Sequence* sequence) const;
-  void check_token(int32_t token) const;
-  void check_room(const CpuSequence& sequence, size_t count) const;
 
   LlamaConfig config_;
   std::string fingerprint_;

@@ -26,6 +26,7 @@ RunInfo describe_run(const FrozenModel& model, const std::string& model_name, ui
   info.command = command;
   info.model = model_name;
   info.model_fingerprint = model.fingerprint();
+  info.device = model.device();
   info.precision = to_string(model.precision());
   info.weights = std::string(weights_name(model));
   info.outside_paper = model.outside_paper();
@@ -42,6 +43,7 @@ Json to_json(const RunInfo& info) {
           {"command", info.command},
           {"model", info.model},
           {"model_fingerprint", info.model_fingerprint},
+          {"device", info.device},
           {"precision", info.precision},
           {"weights", info.weights},
           {"outside_paper", info.outside_paper},

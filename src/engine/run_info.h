@@ -15,6 +15,7 @@ struct RunInfo {
   std::string command;  // as typed
   std::string model;    // its directory's name
   std::string model_fingerprint;
+  std::string device;                        // native, cpu, cuda:N
   std::string precision, weights, isa, cpu;  // weights: f32, bf16, int8 or int4
   std::vector<std::string> outside_paper;    // options in effect that the paper does not have
   int threads = 0;

@@ -31,6 +31,14 @@ uint64_t cache_bytes(const FrozenModel& model, const TrainingConfig& config, int
   return product({inputs, prefix + config.schedules * (end - whole), layout.block_bytes});
 }
 
+// What attention through LibTorch makes of a decode step's scores: themselves, their softmax, and
+// masks.
+uint64_t torch_attention_bytes(const FrozenModel& model, const TrainingConfig& config,
+                               int64_t inputs) {
+  const int64_t keys = config.context + config.horizon;
+  return product({inputs, config.schedules, model.config().num_heads, keys, 16});
+}
+
 // Of a dense pass: chunks of 512 rows.
 uint64_t pass_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs) {
   const LlamaConfig& c = model.config();
@@ -87,8 +95,17 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   const int64_t vocabulary = model.config().vocab_size;
   const uint64_t parameters = policy_parameters(model, config) * f32;
   MemoryPlan plan;
-  plan.items.push_back({"cache: prefixes and schedules", cache_bytes(model, config, inputs)});
-  plan.items.push_back({"dense pass", pass_bytes(model, config, inputs)});
+  const bool gpu = model.device().starts_with("cuda");
+  std::vector<MemoryItem>& executing = gpu ? plan.gpu_items : plan.items;
+  if (gpu) {
+    const uint64_t element = model.precision() == Precision::bf16 ? 2 : 4;
+    executing.push_back({"weights", model.parameter_count() * element});
+  }
+  executing.push_back({"cache: prefixes and schedules", cache_bytes(model, config, inputs)});
+  executing.push_back({"dense pass", pass_bytes(model, config, inputs)});
+  if (model.device() != "native")
+    executing.push_back(
+        {"attention of a decode step", torch_attention_bytes(model, config, inputs)});
   if (config.task_kl > 0)
     plan.items.push_back({"distributions of the KL reward",
                           product({inputs, config.horizon + config.schedules, vocabulary}) * f32});

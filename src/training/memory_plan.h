@@ -19,7 +19,9 @@ struct MemoryItem {
 // held at the time of most need; allocators and libraries come to some hundred MiB more.
 struct MemoryPlan {
   std::vector<MemoryItem> items;
-  uint64_t total() const;
+  // What the GPU holds that executes the model, the weights included; empty where none does.
+  std::vector<MemoryItem> gpu_items;
+  uint64_t total() const;  // of items
 };
 MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, int processes);
 

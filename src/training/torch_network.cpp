@@ -5,13 +5,12 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ATen.h>
 // clang-format on
-#include <ATen/Parallel.h>
 
 #include <cstring>
 #include <map>
 
 #include "base/fail.h"
-#include "base/threads.h"
+#include "engine_torch/torch_threads.h"
 
 namespace sol {
 namespace {
@@ -29,21 +28,6 @@ class NoGradient {
 
  private:
   bool old_;
-};
-
-// LibTorch shares our thread runtime: what it is told holds for the whole program, so it is told
-// for the time of a call.
-class TorchThreads {
- public:
-  explicit TorchThreads(bool one) : before_(thread_count()) {
-    at::set_num_threads(one ? 1 : before_);
-  }
-  ~TorchThreads() { set_thread_count(before_); }
-  TorchThreads(const TorchThreads&) = delete;
-  TorchThreads& operator=(const TorchThreads&) = delete;
-
- private:
-  int before_;
 };
 
 // The observations of N schedules of T steps as tensors.

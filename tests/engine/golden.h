@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/file_io.h"
 #include "base/json.h"
 #include "model/safetensors.h"

@@ -1,15 +1,13 @@
-// Forks, truncation, refresh, batching and errors of the CPU engine.
+// Sequences of the CPU engine: what every engine has to show, and what only this one offers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <limits>
 
-#include "base/cpu.h"
 #include "base/threads.h"
-#include "engine/cpu_model.h"
+#include "cpu_engines.h"
 #include "engine/cpu_weights.h"
-#include "golden.h"
+#include "sequence_cases.h"
 
 namespace sol::test {
 namespace {
@@ -18,87 +16,9 @@ std::unique_ptr<FrozenModel> tiny(bool deterministic = true) {
   return load_model(golden_dir() / "tiny_untied_f32", {Precision::f32, deterministic});
 }
 
-std::unique_ptr<FrozenModel> tiny_with_room(int positions) {
-  const auto dir = golden_dir() / "tiny_untied_f32";
-  LlamaConfig config = load_config(dir);
-  config.max_position_embeddings = positions;
-  return std::make_unique<CpuModel>(config, TensorStore::open_directory(dir),
-                                    ModelOptions{Precision::f32, true});
-}
-
-std::vector<int32_t> tokens(int n, int seed) {
-  std::vector<int32_t> ids;
-  for (int i = 0; i < n; ++i) ids.push_back((i * 37 + seed * 101 + i * i) % 320);
-  return ids;
-}
-
-void extend(FrozenModel& model, Sequence& sequence, std::span<const int32_t> ids) {
-  ExtendItem item{&sequence, ids, {}};
-  model.extend({&item, 1});
-}
-
-std::vector<float> decode(FrozenModel& model, Sequence& sequence, int32_t token, Action action = {},
-                          StepCost* cost = nullptr) {
-  std::vector<float> logits(static_cast<size_t>(model.config().vocab_size));
-  DecodeItem item{&sequence, token, action, {.logits = logits.data()}, cost};
-  model.decode({&item, 1});
-  return logits;
-}
-
-constexpr Action harsh{0.2f, 0.4f, 4};
-
-TEST(Sequence, ChildrenCostTheirOwnTokensOnly) {
-  auto model = tiny();
-  auto parent = model->create({});
-  extend(*model, *parent, tokens(128, 1));
-  auto children = model->fork(*parent, 16);
-  for (auto& child : children) EXPECT_EQ(child->own_bytes(), 0u);
-  const auto block = [&] {
-    return static_cast<uint64_t>(dynamic_cast<CpuSequence&>(*parent).layout().block_bytes);
-  }();
-  for (auto& child : children) {
-    for (int t = 0; t < 16; ++t) decode(*model, *child, 5 + t);
-    EXPECT_EQ(child->own_bytes(), block);  // 16 tokens fit in one block
-    EXPECT_EQ(child->length(), 144);
-  }
-  EXPECT_EQ(parent->length(), 128);
-}
-
-TEST(Sequence, AForkWritesNothingIntoItsParent) {
-  auto model = tiny();
-  const auto prefix = tokens(45, 2);  // ends inside a block and inside a page
-  auto parent = model->create({});
-  extend(*model, *parent, prefix);
-  auto children = model->fork(*parent, 2);
-  for (int t = 0; t < 6; ++t) decode(*model, *children[0], 10 + t, harsh);
-  const auto from_sibling = decode(*model, *children[1], 77, harsh);
-  const auto from_parent = decode(*model, *parent, 77, harsh);
-  auto fresh = model->create({});
-  extend(*model, *fresh, prefix);
-  const auto expected = decode(*model, *fresh, 77, harsh);
-  EXPECT_EQ(from_sibling, expected);
-  EXPECT_EQ(from_parent, expected);
-}
-
-TEST(Sequence, TruncateThenExtendEqualsNeverHavingStrayed) {
-  auto model = tiny();
-  const auto prefix = tokens(70, 3), rest = tokens(9, 4);
-  for (int cut : {70, 69, 66, 64, 33, 1}) {
-    auto strayed = model->create({.page_size = 8});
-    extend(*model, *strayed, prefix);
-    for (int t = 0; t < 20; ++t)
-      decode(*model, *strayed, 200 + t, harsh);  // polluted keys and values
-    model->truncate(*strayed, cut);
-    EXPECT_EQ(strayed->length(), cut);
-    auto straight = model->create({.page_size = 8});
-    extend(*model, *straight, std::span(prefix).first(static_cast<size_t>(cut)));
-    // Page extrema of the cut page must have forgotten the dropped keys, or selection differs.
-    for (int32_t token : rest) {
-      EXPECT_EQ(decode(*model, *strayed, token, harsh), decode(*model, *straight, token, harsh))
-          << cut;
-    }
-  }
-}
+INSTANTIATE_TEST_SUITE_P(BestIsa, EverySequence,
+                         testing::Values(best_cpu_engine(true), best_cpu_engine(false)),
+                         engine_name);
 
 TEST(Sequence, DeterministicResultsDependNeitherOnBatchNorOnThreads) {
   auto model = tiny();
@@ -140,110 +60,6 @@ TEST(Sequence, DeterministicResultsDependNeitherOnBatchNorOnThreads) {
     }
   }
   set_thread_count(before);
-}
-
-// Forks share a prefix in the arithmetic too. What comes out must be what unshared copies give,
-// alone.
-TEST(Sequence, ForksThatShareAPrefixEqualUnsharedCopies) {
-  auto model = tiny_with_room(1024);
-  const int before = thread_count();
-  for (int context : {300, 513, 17}) {
-    const auto prefix = tokens(context, 11);
-    const SequenceOptions options{.page_size = 8, .sinks = 5, .window = 10};
-    auto parent = model->create(options);
-    extend(*model, *parent, prefix);
-    constexpr size_t count = 7;
-    auto children = model->fork(*parent, count);
-    model->truncate(*children[5], context - 9);
-    std::vector<std::unique_ptr<Sequence>> copies;
-    for (size_t i = 0; i < count; ++i) {
-      copies.push_back(model->create(options));
-      extend(*model, *copies[i],
-             std::span(prefix).first(static_cast<size_t>(children[i]->length())));
-    }
-    for (int t = 0; t < 20; ++t) {
-      set_thread_count(1 + t % 3);
-      std::vector<std::vector<float>> logits(count, std::vector<float>(320));
-      std::vector<StepCost> costs(count);
-      std::vector<DecodeItem> steps;
-      for (size_t i = 0; i < count; ++i) {
-        const float kappa = i % 3 == 0 ? 1.0f : 0.1f + 0.12f * static_cast<float>((i + t) % 7);
-        steps.push_back({children[i].get(),
-                         (t * 7 + static_cast<int>(i) / 4) % 320,
-                         {kappa, 1.0f, 16},
-                         {.logits = logits[i].data()},
-                         &costs[i]});
-      }
-      model->decode(steps);
-      for (size_t i = 0; i < count; ++i) {
-        StepCost cost;
-        EXPECT_EQ(decode(*model, *copies[i], steps[i].token, steps[i].action, &cost), logits[i])
-            << "context " << context << ", step " << t << ", child " << i;
-        EXPECT_EQ(cost.bytes, costs[i].bytes);
-        EXPECT_DOUBLE_EQ(cost.attended, costs[i].attended);
-      }
-    }
-  }
-  set_thread_count(before);
-}
-
-TEST(Sequence, BytesAreThoseOfTheTokensThatAnyHeadNeeds) {
-  auto model = tiny();
-  const LlamaConfig& config = model->config();
-  auto sequence = model->create({.page_size = 4, .sinks = 0, .window = 0});
-  extend(*model, *sequence, tokens(127, 12));
-  auto forks = model->fork(*sequence, 2);
-  StepCost dense, sparse;
-  decode(*model, *forks[0], 3, {}, &dense);
-  decode(*model, *forks[1], 3, {4.0f / 128, 1.0f, 16}, &sparse);
-  const uint64_t vector = sizeof(float) * static_cast<uint64_t>(config.head_dim);
-  const uint64_t key_heads = static_cast<uint64_t>(config.num_kv_heads * config.num_layers);
-  const uint64_t all = 2 * vector * 128 * key_heads, extrema = 2 * vector * 32 * key_heads;
-  const uint64_t weights = dense.bytes - all;
-  // One page and the current token for every query head; at best all of a group choose the same.
-  const uint64_t page = 2 * vector * 4 * key_heads, token = 2 * vector * key_heads;
-  EXPECT_GE(sparse.bytes, weights + extrema + page);
-  EXPECT_LE(sparse.bytes, weights + extrema + page * static_cast<uint64_t>(config.group()) + token);
-}
-
-TEST(Sequence, DenseChunksDoNotDependOnHowTokensArrive) {
-  auto model = tiny();
-  const auto prefix = tokens(200, 6);
-  auto whole = model->create({}), pieces = model->create({});
-  extend(*model, *whole, prefix);
-  for (size_t at = 0, n = 1; at < prefix.size();
-       at += n, n = std::min<size_t>(n * 2 + 1, prefix.size() - at)) {
-    extend(*model, *pieces, std::span(prefix).subspan(at, std::min(n, prefix.size() - at)));
-  }
-  EXPECT_EQ(pieces->length(), 200);
-  EXPECT_EQ(decode(*model, *whole, 9), decode(*model, *pieces, 9));
-}
-
-TEST(Sequence, ForcedSinksAndWindowAreAttendedTo) {
-  auto model = tiny();
-  auto sequence = model->create({.page_size = 4, .sinks = 4, .window = 2});
-  extend(*model, *sequence, tokens(100, 7));
-  StepCost cost;
-  decode(*model, *sequence, 3, {0.01f, 1.0f, 16}, &cost);  // two keys' worth: one page
-  // One page of 4, plus at most 4 sinks and window + current = 3, of 101 keys.
-  EXPECT_GE(cost.attended, 4.0 / 101 - 1e-9);
-  EXPECT_LE(cost.attended, 11.0 / 101 + 1e-9);
-  decode(*model, *sequence, 3, {}, &cost);
-  EXPECT_DOUBLE_EQ(cost.attended, 1.0);
-}
-
-TEST(Sequence, DroppedChannelsAndPagesAreFewerBytes) {
-  auto model = tiny();
-  auto sequence = model->create({});
-  extend(*model, *sequence, tokens(200, 8));
-  StepCost dense, pruned, sparse;
-  auto forks = model->fork(*sequence, 3);
-  decode(*model, *forks[0], 3, {}, &dense);
-  decode(*model, *forks[1], 3, {1.0f, 0.5f, 16}, &pruned);
-  decode(*model, *forks[2], 3, {0.1f, 1.0f, 16}, &sparse);
-  // 3 layers, half of 64 channels, gate and up rows of 128 floats each.
-  EXPECT_EQ(dense.bytes - pruned.bytes, 3u * 32 * 2 * 128 * 4);
-  EXPECT_LT(sparse.bytes, dense.bytes);
 }
 
 // Outside the paper: half of the down projection's 128 inputs as well, alone as in a batch.
@@ -428,112 +244,6 @@ TEST(Sequence, Int8ActivationsNeedInt8Weights) {
     EXPECT_THAT([&] { load_model(golden_dir() / "tiny_untied_f32", options); },
                 testing::ThrowsMessage<Error>(testing::HasSubstr("--weights int8")));
   }
-}
-
-// Two to four sequences skip what none of them keeps; the bits are those of each alone.
-TEST(Sequence, SmallBatchesSkipTogether) {
-  auto model = tiny();
-  auto sequence = model->create({});
-  extend(*model, *sequence, tokens(40, 8));
-  const std::vector<Action> actions{
-      {1.0f, 0.25f, 16}, {1.0f, 0.5f, 16}, {1.0f, 0.1f, 16}, {1.0f, 0.25f, 8}};
-  const auto alone = model->fork(*sequence, 4), together = model->fork(*sequence, 4);
-  std::vector<std::vector<float>> logits(4, std::vector<float>(320));
-  std::vector<DecodeItem> items(4);
-  for (size_t i = 0; i < 4; ++i) {
-    items[i].sequence = together[i].get();
-    items[i].token = static_cast<int32_t>(3 + i);
-    items[i].action = actions[i];
-    items[i].out.logits = logits[i].data();
-  }
-  model->decode(items);
-  for (size_t i = 0; i < 4; ++i)
-    EXPECT_EQ(logits[i], decode(*model, *alone[i], static_cast<int32_t>(3 + i), actions[i])) << i;
-}
-
-TEST(Sequence, LogProbAndEntropyAgreeWithTheLogits) {
-  auto model = tiny();
-  auto sequence = model->create({});
-  extend(*model, *sequence, tokens(30, 9));
-  std::vector<float> logits(320);
-  float log_prob = 0, entropy = 0;
-  DecodeItem item{
-      sequence.get(),
-      4,
-      {},
-      {.logits = logits.data(), .target = 17, .log_prob = &log_prob, .entropy = &entropy},
-      nullptr};
-  model->decode({&item, 1});
-  double sum = 0, expected_entropy = 0;
-  for (float x : logits) sum += std::exp(static_cast<double>(x));
-  for (float x : logits) expected_entropy -= std::exp(x) / sum * (x - std::log(sum));
-  EXPECT_NEAR(log_prob, logits[17] - std::log(sum), 1e-5);
-  EXPECT_NEAR(entropy, expected_entropy, 1e-4);
-}
-
-template <typename Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-TEST(Sequence, BadRequestsAreErrorsThatChangeNothing) {
-  auto model = tiny();
-  auto other = load_model(golden_dir() / "tiny_untied_f32", {Precision::f32});
-  auto sequence = model->create({});
-  extend(*model, *sequence, tokens(10, 1));
-  EXPECT_THAT(error_of([&] { decode(*model, *sequence, 320); }),
-              testing::HasSubstr("vocabulary of 320"));
-  EXPECT_THAT(error_of([&] { decode(*model, *sequence, -1); }), testing::HasSubstr("vocabulary"));
-  EXPECT_THAT(error_of([&] { extend(*model, *sequence, tokens(247, 1)); }),
-              testing::HasSubstr("exceed the model's context of 256"));
-  EXPECT_THAT(error_of([&] {
-                decode(*model, *sequence, 1, {0.0f, 1.0f, 16});
-              }),
-              testing::HasSubstr("out of range"));
-  EXPECT_THAT(error_of([&] {
-                decode(*model, *sequence, 1, {1.0f, 1.5f, 16});
-              }),
-              testing::HasSubstr("out of range"));
-  EXPECT_THAT(error_of([&] { decode(*other, *sequence, 1); }), testing::HasSubstr("another model"));
-  EXPECT_THAT(error_of([&] { other->fork(*sequence, 1); }), testing::HasSubstr("another model"));
-  EXPECT_THAT(error_of([&] { model->truncate(*sequence, 11); }),
-              testing::HasSubstr("outside 0..10"));
-  EXPECT_THAT(error_of([&] { model->create({.page_size = 0}); }),
-              testing::HasSubstr("page size 0"));
-  std::vector<DecodeItem> twice(2, DecodeItem{sequence.get(), 1, {}, {}, nullptr});
-  EXPECT_THAT(error_of([&] { model->decode(twice); }), testing::HasSubstr("twice"));
-  EXPECT_EQ(sequence->length(), 10);
-}
-
-TEST(Sequence, CancelledExtendLeavesTheSequenceAsItWas) {
-  auto model = load_model(golden_dir() / "tiny_untied_f32", {Precision::f32, true});
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  std::vector<ExtendItem> items;
-  const auto ids = tokens(200, 2);
-  for (int i = 0; i < 8; ++i) {
-    sequences.push_back(model->create({}));
-    items.push_back({sequences.back().get(), ids, {}});
-  }
-  std::stop_source source;
-  source.request_stop();
-  EXPECT_THROW(model->extend(items, source.get_token()), Cancelled);
-  for (auto& sequence : sequences) EXPECT_EQ(sequence->length(), 0);
-}
-
-TEST(Sequence, WeightsThatAreNotFiniteAreAnError) {
-  TemporaryDirectory dir;
-  const auto source = golden_dir() / "tiny_tied_bf16";
-  std::filesystem::copy(source / "config.json", dir.path() / "config.json");
-  std::string bytes = read_file(source / "model.safetensors");
-  bytes[bytes.size() - 1] = '\x7f';  // the last weight, little-endian bf16: 0x7fc0 is a NaN
-  bytes[bytes.size() - 2] = '\xc0';
-  write_file_atomically(dir.path() / "model.safetensors", bytes);
-  EXPECT_THAT(error_of([&] { load_model(dir.path()); }), testing::HasSubstr("holds nan"));
 }
 
 }  // namespace
