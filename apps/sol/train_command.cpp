@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
+#include "cost_file.h"
 #include "openblas_environment.h"
 #include "processes.h"
 #include "text/block_dataset.h"
@@ -28,7 +29,7 @@ struct TrainFlags {
   CLI::Option* seed = nullptr;
   std::filesystem::path config;
   std::vector<std::filesystem::path> data;
-  std::filesystem::path cache;
+  std::filesystem::path cache, costs;
   TrainerOptions options;
   int updates = 0;
   std::vector<std::string> overrides;
@@ -50,10 +51,13 @@ TrainingConfig read_config(const TrainFlags& flags) {
 
 std::string describe(const CollectionMetrics& m) {
   std::string text = fmt::format(
-      "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  gaps {:.3f} "
-      "{:.3f} {:.3f}  entropy {:.2f} (weight {:.3g})  clip {:.0f} %",
+      "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  {}  entropy "
+      "{:.2f} (weight {:.3g})  clip {:.0f} %",
       m.update, m.updates, m.reward, m.perplexity, m.realised[0], m.realised[1], 16 * m.realised[2],
-      m.gap[0], m.gap[1], m.gap[2], m.entropy, m.entropy_weight, 100 * m.clip_fraction);
+      m.realised_time
+          ? fmt::format("time {:.3f} gap {:.3f}", *m.realised_time, m.time_gap.value_or(0))
+          : fmt::format("gaps {:.3f} {:.3f} {:.3f}", m.gap[0], m.gap[1], m.gap[2]),
+      m.entropy, m.entropy_weight, 100 * m.clip_fraction);
   // Of options that are off unless asked for.
   if (m.budget_range_share < 1)
     text += fmt::format("  upper {:.0f} % of the budgets", 100 * m.budget_range_share);
@@ -94,6 +98,9 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   set_thread_count(flags.model.threads);
   const std::unique_ptr<FrozenModel> model =
       load_shared_model(flags.model.model_dir(), model_options(flags.model), ranks, group);
+  if (!flags.costs.empty())
+    flags.options.costs = std::make_shared<const CostTable>(
+        read_costs_of_model(flags.costs, model->fingerprint(), config.horizon, config.sequence));
   if (group.leads())
     require_trainable(model->config(), config, flags.options);  // before minutes of tokenising
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
@@ -205,6 +212,11 @@ void add_train_command(CLI::App& app) {
                    "Train with so many processes on this machine, which share the model's memory; "
                    "torchrun and mpirun start them on several")
       ->check(in_range(1, 1024));
+  command
+      ->add_option("--costs", flags->costs,
+                   "What steps cost, measured by `sol calibrate`: for a configuration whose budget "
+                   "is a time")
+      ->type_name("FILE");
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
       ->check(positive_number());
   command
