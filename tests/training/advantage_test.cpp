@@ -224,7 +224,7 @@ TEST(Advantages, OfATimeArePenalisedByItAlone) {
   options.time = 50;
   options.tolerance = 0.02;
   EXPECT_FLOAT_EQ(time_penalty(0.7f, 0.7f, options), 0);
-  EXPECT_FLOAT_EQ(time_penalty(0.72f, 0.7f, options), 0);
+  EXPECT_FLOAT_EQ(time_penalty(0.715f, 0.7f, options), 0);
   EXPECT_NEAR(time_penalty(0.82f, 0.7f, options), 50 * 0.1 * 0.1, 1e-5);
   EXPECT_NEAR(time_penalty(0.58f, 0.7f, options), 50 * 0.1 * 0.1, 1e-5);
 
