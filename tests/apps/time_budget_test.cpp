@@ -124,8 +124,8 @@ TEST_F(TimeBudget, OtherCommandsSayThatTheyCannotUseIt) {
 }
 
 TEST_F(TimeBudget, ServeRefusesNetKeepRatesForEfforts) {
-  const RunResult result = run_sol({"serve", "--port", "0", "-c", timed, "--reasoning-effort",
-                                    "low=0.5", "--latency", "off"});
+  const RunResult result = run_sol(
+      {"serve", "--port", "0", "-c", timed, "--reasoning-effort", "low=0.5", "--latency", "off"});
   EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
   EXPECT_NE(result.err.find("--reasoning-effort names net keep-rates, but this controller was "
                             "trained for times"),
