@@ -33,32 +33,60 @@ void write_costs(const std::filesystem::path& path, const CostTable& costs, cons
   write_file_atomically(path, to_text(json, 2) + "\n");
 }
 
-CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
-                     const SequenceOptions& sequence, bool deterministic) {
+namespace {
+
+Json read_document(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const Json json = read_json(path);
+  Json json = read_json(path);
   if (const int version = json_get<int>(json, "format_version", where); version != format_version)
     fail("{}: has format version {}; this program reads {}", where, version, format_version);
   if (!json.contains("costs") || !json.contains("run") || !json.contains("measured_with"))
     fail("{}: is no cost table; make one with `sol calibrate`", where);
-  const auto require_same = [&](const std::string& field, const Json& written, const Json& here) {
-    const auto text = [&](const Json& object) {
-      return object.contains(field) ? to_text(object[field]) : "none";
-    };
-    if (text(written) != text(here))
-      fail("{}: was measured with another {} ({}, here {}); measure again with `sol calibrate`",
-           where, field, text(written), text(here));
+  return json;
+}
+
+void require_same(const std::string& where, const std::string& field, const Json& there,
+                  const Json& here) {
+  const auto text = [&](const Json& object) {
+    return object.contains(field) ? to_text(object[field]) : "none";
   };
-  Json there = json["run"];
-  if (!there.contains("device")) there["device"] = native_device;  // of before there was a choice
-  const Json here = to_json(run), with = circumstances(sequence, deterministic);
-  for (const char* field : decisive) require_same(field, there, here);
-  for (const auto& entry : with.items()) require_same(entry.key(), json["measured_with"], with);
+  if (text(there) != text(here))
+    fail("{}: was measured with another {} ({}, here {}); measure again with `sol calibrate`",
+         where, field, text(there), text(here));
+}
+
+CostTable costs_for_horizon(const Json& json, const std::string& where, int horizon) {
   CostTable costs = CostTable::from_json(json["costs"], where);
   if (costs.horizon() != horizon)
     fail("{}: is for episodes of {} steps, here they have {}; measure again with `sol calibrate`",
          where, costs.horizon(), horizon);
   return costs;
+}
+
+}  // namespace
+
+CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
+                     const SequenceOptions& sequence, bool deterministic) {
+  const std::string where = path.string();
+  const Json json = read_document(path);
+  const Json here = to_json(run), with = circumstances(sequence, deterministic);
+  Json there = json["run"];
+  if (!there.contains("device")) there["device"] = native_device;  // of before there was a choice
+  for (const char* field : decisive) require_same(where, field, there, here);
+  for (const auto& entry : with.items())
+    require_same(where, entry.key(), json["measured_with"], with);
+  return costs_for_horizon(json, where, horizon);
+}
+
+CostTable read_costs_of_model(const std::filesystem::path& path, const std::string& fingerprint,
+                              int horizon, const SequenceOptions& sequence) {
+  const std::string where = path.string();
+  const Json json = read_document(path);
+  require_same(where, "model_fingerprint", json["run"], {{"model_fingerprint", fingerprint}});
+  const Json with = circumstances(sequence, false);
+  for (const char* field : {"page_size", "sinks", "window"})
+    require_same(where, field, json["measured_with"], with);
+  return costs_for_horizon(json, where, horizon);
 }
 
 }  // namespace sol::app

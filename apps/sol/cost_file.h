@@ -17,4 +17,10 @@ void write_costs(const std::filesystem::path& path, const CostTable& costs, cons
 CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
                      const SequenceOptions& sequence, bool deterministic);
 
+// For training and judging, which may run on another machine than the one whose times count: throws
+// Error for a file that is malformed, or was measured on another model, with other pages, or for
+// another horizon.
+CostTable read_costs_of_model(const std::filesystem::path& path, const std::string& fingerprint,
+                              int horizon, const SequenceOptions& sequence);
+
 }  // namespace sol::app

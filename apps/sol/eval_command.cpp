@@ -41,9 +41,11 @@ void print_text(const Outcome& outcome, const std::string& policy, const Evaluat
   print("policy      {}\n", policy);
   print("perplexity  {:.4f}  ({} blocks of {} steps after {} tokens)\n", outcome.perplexity,
         setup.blocks.size(), setup.protocol.horizon, setup.protocol.context);
-  print("requested   {}\n", budget_text(outcome.asked));
+  print("requested   {}\n", request_text(outcome.asked, outcome.asked_time));
   print("realised    {}  (net keep-rate {:.4f})\n", budget_text(outcome.realised),
         outcome.net_keep);
+  if (setup.protocol.costs)
+    print("time        {:.4f} of the dense time, refresh not included\n", outcome.time);
   print("attended    {:.2f} % of the keys\n", 100 * outcome.attended);
 }
 
@@ -51,23 +53,26 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
                  const std::string& outside) {
   double nll = 0;
   for (const double block : outcome.nll) nll += block;
-  Json json = {{"policy", policy},
-               {"perplexity", outcome.perplexity},
-               {"nll_nats_per_token", nll / static_cast<double>(outcome.steps)},
-               {"requested", budget_to_json(outcome.asked)},
-               {"realised", budget_to_json(outcome.realised)},
-               {"net_keep", outcome.net_keep},
-               {"attended", outcome.attended},
-               {"blocks", outcome.nll.size()},
-               {"steps", outcome.steps},
-               {"effective_steps", outcome.effective_steps},
-               {"context", setup.protocol.context},
-               {"horizon", setup.protocol.horizon},
-               {"page_size", setup.protocol.sequence.page_size},
-               {"sinks", setup.protocol.sequence.sinks},
-               {"window", setup.protocol.sequence.window},
-               {"data", setup.data_name},
-               {"controller", setup.controller_name}};
+  Json json = {
+      {"policy", policy},
+      {"perplexity", outcome.perplexity},
+      {"nll_nats_per_token", nll / static_cast<double>(outcome.steps)},
+      {"requested", outcome.asked_time ? Json{{"time", shortest_decimal(outcome.asked.kappa)}}
+                                       : budget_to_json(outcome.asked)},
+      {"realised", budget_to_json(outcome.realised)},
+      {"net_keep", outcome.net_keep},
+      {"attended", outcome.attended},
+      {"blocks", outcome.nll.size()},
+      {"steps", outcome.steps},
+      {"effective_steps", outcome.effective_steps},
+      {"context", setup.protocol.context},
+      {"horizon", setup.protocol.horizon},
+      {"page_size", setup.protocol.sequence.page_size},
+      {"sinks", setup.protocol.sequence.sinks},
+      {"window", setup.protocol.sequence.window},
+      {"data", setup.data_name},
+      {"controller", setup.controller_name}};
+  if (setup.protocol.costs) json["realised_time"] = outcome.time;
   if (!outside.empty()) json["outside_trained_ranges"] = outside;
   return json;
 }
@@ -99,7 +104,13 @@ void run_eval(EvalFlags& flags) {
   } else {
     if (mixes_levels(name)) setup.require_space();
     policy = make_named_policy(name, setup.policy_parts(flags.evaluation));
-    if (mixes_levels(name) || name == "learned") {
+    if (policy->costs()) {
+      if (!flags.schedule_out.empty())
+        fail("--schedule-out: schedules of a controller for times cannot be recorded yet");
+      budget = flagged_time(flags.budget, *setup.controller,
+                            setup.protocol.context + setup.protocol.horizon / 2);
+      if (!flags.budget.any()) note("note: no time is asked for, so it may take the dense one");
+    } else if (mixes_levels(name) || name == "learned") {
       budget = flagged_budget(flags.budget, setup.controller_or_null(),
                               setup.space ? &*setup.space : nullptr);
       if (!flags.budget.any()) note("note: no budget is asked for, so every axis has its densest");
@@ -128,7 +139,8 @@ void run_eval(EvalFlags& flags) {
   progress.finish();
 
   const ActionSpace& space = setup.space ? *setup.space : policy->space();
-  const Outcome outcome = make_outcome(budget, results[0], space);
+  Outcome outcome = make_outcome(budget, results[0], space);
+  outcome.asked_time = policy->costs() != nullptr;
   if (!flags.schedule_out.empty())
     write_schedules(flags.schedule_out, make_schedule_record(*policy, budget, *setup.model,
                                                              *setup.data, evaluator, results[0]));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "cost_file.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -81,6 +82,10 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
       ->capture_default_str();
   command.add_option("--text-field", flags.text_field, "Field of .jsonl lines")
       ->capture_default_str();
+  command
+      .add_option("--costs", flags.costs,
+                  "Count every policy's time by this table, which `sol calibrate` measured")
+      ->type_name("FILE");
   command.add_option("--cache", flags.cache, "Keep the tokenised text in this directory")
       ->type_name("DIR");
   command.add_option("--blocks", flags.blocks, "Only the first N blocks (default: all)")
@@ -110,6 +115,14 @@ const ActionSpace& EvaluationSetup::require_space() const {
   return *space;
 }
 
+void EvaluationSetup::refuse_times(const std::string& command) const {
+  if (controller && controller->settings().costs)
+    fail(
+        "{}: a controller that was trained for times cannot be used with {} yet; `sol generate`, "
+        "`sol serve`, `sol eval` and `sol sweep` can",
+        controller_name, command);
+}
+
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
                                    const FrozenModel& model) {
   Controller controller = Controller::load(dir);
@@ -135,6 +148,13 @@ EvaluationSetup set_up_policies(const EvaluationFlags& flags) {
   const std::filesystem::path dir = flags.model.model_dir();
   setup.model = load_flagged_model(flags.model);
   if (setup.controller) setup.controller->require_model(setup.model->fingerprint(), dir.string());
+  if (setup.controller) setup.protocol.costs = setup.controller->settings().costs;
+  if (!flags.costs.empty()) {
+    if (setup.protocol.costs)
+      fail("--costs: this controller has the table it was trained with, which counts");
+    setup.protocol.costs = std::make_shared<const CostTable>(read_costs_of_model(
+        flags.costs, setup.model->fingerprint(), setup.protocol.horizon, setup.protocol.sequence));
+  }
   setup.run = describe_run(*setup.model, file_name(dir), flags.model.seed, command_line());
   return setup;
 }
@@ -182,10 +202,27 @@ void add_budget_flags(CLI::App& command, BudgetFlags& flags) {
   command.add_option("--bits", flags.bits, "Budget: mean bits of the MLP's output")
       ->check(number_in(0, 16))
       ->excludes(net);
+  CLI::Option* time =
+      command
+          .add_option("--time", flags.time,
+                      "Of a controller for times: mean share of a dense step's time")
+          ->check(number_in(0.001, 1))
+          ->type_name("SHARE")
+          ->needs(command.get_option("--controller"));
+  command
+      .add_option("--ms", flags.ms,
+                  "Of a controller for times: milliseconds per token, by the table that it was "
+                  "trained with, refresh included")
+      ->check(positive_number())
+      ->needs(command.get_option("--controller"))
+      ->excludes(time);
 }
 
 Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
                       const ActionSpace* space) {
+  if (flags.time || flags.ms)
+    fail("{} needs a controller that was trained for times (sol train --costs)",
+         flags.time ? "--time" : "--ms");
   if (flags.net_keep) {
     try {
       return controller->budget_for_net_keep(*flags.net_keep);
@@ -199,6 +236,19 @@ Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
   if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
   if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
   return space ? space->clamp_off_axes(budget) : budget;
+}
+
+Budget flagged_time(const BudgetFlags& flags, const Controller& controller, int keys) {
+  if (flags.shares())
+    fail(
+        "this controller was trained for times: ask it for one with --ms or --time, not for "
+        "shares (--budget, --keep, --prune, --bits)");
+  if (flags.ms) return controller.budget_for_ms(*flags.ms, keys);
+  return time_budget(static_cast<float>(flags.time.value_or(1.0)));
+}
+
+std::string request_text(const Budget& budget, bool time) {
+  return time ? fmt::format("{:.3f} of the dense time", budget.kappa) : budget_text(budget);
 }
 
 std::string budget_text(const Budget& budget) {

@@ -32,6 +32,7 @@ struct EvaluationFlags {
   std::optional<int64_t> blocks;
   int context = 1024;
   std::optional<int> horizon;
+  std::filesystem::path costs;
   int batch = 256;
 };
 
@@ -61,6 +62,8 @@ struct EvaluationSetup {
   const ActionSpace& require_space() const;
   // For make_named_policy; the space is dense where no levels are given.
   PolicyParts policy_parts(const EvaluationFlags& flags) const;
+  // Throws Error for a controller for times, for commands that ask for averages per axis only.
+  void refuse_times(const std::string& command) const;
   const Controller* controller_or_null() const { return controller ? &*controller : nullptr; }
 };
 
@@ -72,18 +75,27 @@ EvaluationSetup set_up_policies(const EvaluationFlags& flags);
 // overrides neither the model's nor the controller's checks.
 EvaluationSetup set_up_evaluation(const EvaluationFlags& flags);
 
-// --keep, --prune, --bits or --budget (net keep-rate by the controller's frontier).
+// --keep, --prune, --bits or --budget (net keep-rate by the controller's frontier); --time or --ms
+// with a controller for times.
 struct BudgetFlags {
   std::optional<double> keep, prune, bits, net_keep;
-  bool any() const { return keep || prune || bits || net_keep; }
+  std::optional<double> time = {}, ms = {};
+  bool shares() const { return keep || prune || bits || net_keep; }
+  bool any() const { return shares() || time || ms; }
 };
 void add_budget_flags(CLI::App& command, BudgetFlags& flags);
 // `controller` may be null where --budget is not given, `space` where there are no levels.
+// Throws Error for a time, which flagged_time() takes.
 Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
                       const ActionSpace* space);
+// Of a controller for times, with `keys` in the cache; without a flag the dense time. Throws Error
+// for shares.
+Budget flagged_time(const BudgetFlags& flags, const Controller& controller, int keys);
 
 // "keep 0.500  prune 0.700  bits 9.00".
 std::string budget_text(const Budget& budget);
+// The same, or "0.800 of the dense time".
+std::string request_text(const Budget& budget, bool time);
 
 // Shows "doing 37 %  1 min 20 s left" on a progress line.
 class WorkProgress {

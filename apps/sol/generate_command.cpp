@@ -39,6 +39,7 @@ struct Plan {
   Budget budget;
   SequenceOptions sequence;
   int horizon = 16;
+  bool timed = false;  // the budget is a time
 };
 
 Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
@@ -52,13 +53,20 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
     plan.controller = load_flagged_controller(flags.controller, flags.model, model);
     const ControllerSettings& settings = plan.controller->settings();
     plan.policy = plan.controller->greedy_policy(flags.model.deterministic);
-    plan.budget = flagged_budget(flags.budget, &*plan.controller, &plan.controller->space());
+    plan.timed = settings.costs != nullptr;
+    // Here for the errors; each episode's own length decides about a time.
+    plan.budget = plan.timed
+                      ? flagged_time(flags.budget, *plan.controller, 1)
+                      : flagged_budget(flags.budget, &*plan.controller, &plan.controller->space());
     plan.horizon = settings.horizon;
     // The features depend on sinks and window, and the policy was trained with these pages.
     plan.sequence = settings.sequence;
     const std::string outside = plan.controller->outside_trained_ranges(plan.budget);
-    if (!outside.empty()) note("note: {}", outside);
+    if (!outside.empty() && !flags.budget.ms) note("note: {}", outside);
   }
+  if (flags.horizon && plan.timed && *flags.horizon != plan.horizon)
+    fail("--horizon {}: this controller's table of times is for episodes of {} steps",
+         *flags.horizon, plan.horizon);
   if (flags.horizon) plan.horizon = *flags.horizon;
   if (const int positions = model.config().max_position_embeddings; plan.horizon > positions)
     fail("--horizon {}: the model has only {} positions", plan.horizon, positions);
@@ -77,7 +85,11 @@ void report(const GenerationResult& result, const Plan& plan) {
   note("speed      {:.1f} tokens/s; the model reads {:.2f} GB/s while it runs",
        result.steps / result.total_seconds,
        static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
-  note("requested  {}", budget_text(plan.budget));
+  note("requested  {}", plan.timed ? fmt::format("{:.3f} of the dense time, by the cost table",
+                                                 result.requested_time)
+                                   : budget_text(plan.budget));
+  if (plan.timed && result.effective_steps > 0)
+    note("realised   {:.3f} of the dense time", result.realised_time);
   if (result.effective_steps > 0)
     note("realised   {}{}  ({} of {} steps count)", budget_text(result.realised),
          plan.controller
@@ -99,6 +111,10 @@ void run_generate(GenerateFlags& flags) {
   GenerationOptions options = flags.options;
   options.sequence = plan.sequence;
   options.budget = plan.budget;
+  if (flags.budget.ms)
+    options.budget_at = [&](int keys) {
+      return flagged_time(flags.budget, *plan.controller, keys);
+    };
   options.horizon = plan.horizon;
   options.refresh = flags.refresh == "on";
   options.make_up = plan.controller.has_value();

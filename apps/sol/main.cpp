@@ -34,8 +34,8 @@ std::string version_text() {
       sol::to_string(sol::current_isa()), isas, sol::cpu_description());
 }
 
-// What needs LibTorch (training, its planning, its devices) is a program of its own beside this one:
-// merely starting with its libraries takes half a second, which no other command should pay.
+// What needs LibTorch (training, its planning, its devices) is a program of its own beside this
+// one: merely starting with its libraries takes half a second, which no other command should pay.
 [[noreturn]] void start_torch_program(char** argv) {
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sol-train";
   execv(path.c_str(), argv);

@@ -120,6 +120,7 @@ Json probe_json(const AxisProbe& probe, const std::vector<OracleResult>& oracle,
 void run_probe(ProbeFlags& flags) {
   const ProbeLevels levels = flagged_levels(flags);
   const EvaluationSetup setup = set_up_evaluation(flags.evaluation);
+  setup.refuse_times("sol probe");
   // The second part reuses the dense prefixes of the first as far as memory allows.
   BlockEvaluator evaluator(*setup.model, *setup.data, setup.blocks, setup.protocol, prefix_memory);
   const auto stop = interrupt_token();

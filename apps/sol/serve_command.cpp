@@ -105,6 +105,10 @@ ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> e
   served.context = flags.context > 0 ? flags.context : std::min(positions, default_context);
   if (served.horizon > positions)
     fail("--horizon {}: the model has only {} positions", served.horizon, positions);
+  if (!served.reasoning_effort.empty() && served.learned && served.learned->costs())
+    fail(
+        "--reasoning-effort names net keep-rates, but this controller was trained for times: "
+        "requests ask it for ms_per_token");
   for (const auto& [name, budget] : served.reasoning_effort) {
     const NetRange range = net_range(served, served.learned != nullptr);
     if (budget < range.low || budget > range.high)

@@ -16,10 +16,10 @@ namespace {
 struct SweepFlags {
   EvaluationFlags evaluation;
   std::string grid = "auto";
-  std::string kappa, rho, bits;
+  std::string kappa, rho, bits, time;
   std::string policy;
   std::vector<std::string> baselines{"fixed"};
-  std::string compare = "both";
+  std::string compare;  // "": both, or realised with a controller for times
   int bootstrap = 2000;
   std::filesystem::path out;
   bool store_frontier = false, timed = false;
@@ -35,6 +35,7 @@ GridRequest flagged_grid(const SweepFlags& flags) {
   axis(flags.kappa, "--keep", request.kappa);
   axis(flags.rho, "--prune", request.rho);
   axis(flags.bits, "--bits", request.bits);
+  axis(flags.time, "--time", request.time);
   return request;
 }
 
@@ -63,6 +64,11 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   print("\n");
   for (const Adherence& row : summary.adherence) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
+    if (row.by_time) {
+      print("requests met within {} of the dense time ({}): {:.1f} %\n", Adherence::tolerance,
+            to_string(row.scope), 100 * row.share[0]);
+      continue;
+    }
     print(
         "requests met within {} ({}): {:.1f} % on all axes; keep {:.1f} %, prune {:.1f} %, bits "
         "{:.1f} %\n",
@@ -114,9 +120,14 @@ void run_sweep_command(SweepFlags& flags) {
     baselines.push_back(make_named_policy(baseline, parts));
     sweep_request.baselines.push_back(baselines.back().get());
   }
+  const bool by_time = policy->costs() != nullptr;
+  if (by_time && flags.store_frontier)
+    fail("--store-frontier: a controller for times needs none, and takes no net keep-rates");
+  if (flags.compare.empty() && by_time) flags.compare = "realised";
   sweep_request.match_realised = flags.compare != "requested";
   sweep_request.match_requested = flags.compare != "realised";
-  sweep_request.budgets = make_budget_grid(request, space, ranges);
+  sweep_request.budgets = by_time ? make_time_grid(request, controller->settings().time)
+                                  : make_budget_grid(request, space, ranges);
   for (const Budget& budget : sweep_request.budgets)
     sweep_request.inside.push_back(!controller ||
                                    controller->outside_trained_ranges(budget).empty());
@@ -133,9 +144,13 @@ void run_sweep_command(SweepFlags& flags) {
   settings.run = setup.run;
   settings.controller = setup.controller_name;
   settings.data = setup.data_name;
-  settings.grid = describe_grid(request, sweep_request.budgets);
+  settings.grid = by_time ? describe_time_grid(request, sweep_request.budgets)
+                          : describe_grid(request, sweep_request.budgets);
   settings.blocks_available = setup.data->size();
-  if (controller)
+  if (by_time)
+    settings.trained_ranges =
+        fmt::format("{} of the dense time", range_text(controller->settings().time));
+  else if (controller)
     settings.trained_ranges = fmt::format("κ {}, ρ {}, η {}", range_text(ranges.kappa),
                                           range_text(ranges.rho), range_text(ranges.eta));
   write_sweep(flags.out, sweep, summary, settings);
@@ -164,6 +179,8 @@ void add_sweep_command(CLI::App& app) {
   axis("--keep,--kappa", flags->kappa, "Replaces the grid's values of κ: FROM:TO:STEP or a list");
   axis("--prune,--rho", flags->rho, "Replaces the grid's values of ρ");
   axis("--bits", flags->bits, "Replaces the grid's bits");
+  axis("--time", flags->time,
+       "With a controller for times: shares of the dense time (default: 24 in its trained range)");
   command
       ->add_option("-p,--policy", flags->policy,
                    "What is judged (default: learned with a controller, else random-matched)")
@@ -177,9 +194,9 @@ void add_sweep_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--compare", flags->compare,
-                   "Baselines at the policy's realised averages, at the requested budgets, or both")
-      ->check(CLI::IsMember({"realised", "requested", "both"}))
-      ->capture_default_str();
+                   "Baselines at the policy's realised averages, at the requested budgets, or both "
+                   "(default: both; realised with a controller for times)")
+      ->check(CLI::IsMember({"realised", "requested", "both"}));
   command->add_option("--bootstrap", flags->bootstrap, "Draws of the bootstrap over blocks")
       ->check(in_range(100, 1000000))
       ->capture_default_str();

@@ -189,6 +189,7 @@ void run_tasks_command(TasksFlags& flags) {
   const DirectoryLock lock(flags.out);
 
   EvaluationSetup setup = set_up_policies(flags.evaluation);
+  setup.refuse_times("sol tasks");
   const auto tokenizer = load_flagged_tokenizer(flags.evaluation.model, *setup.model);
   TaskPlan plan;
   plan.space = setup.space;

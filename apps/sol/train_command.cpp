@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "common.h"
 #include "corpus_progress.h"
+#include "cost_file.h"
 #include "openblas_environment.h"
 #include "processes.h"
 #include "text/block_dataset.h"
@@ -32,17 +33,20 @@ struct TrainFlags {
   TrainingConfigFlags config;
   std::vector<std::filesystem::path> data;
   std::filesystem::path corpus;  // instead of `data`
-  std::filesystem::path cache;
+  std::filesystem::path cache, costs;
   TrainerOptions options;
   int processes = 0;
 };
 
 std::string describe(const CollectionMetrics& m) {
   std::string text = fmt::format(
-      "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  gaps {:.3f} "
-      "{:.3f} {:.3f}  entropy {:.2f} (weight {:.3g})  clip {:.0f} %",
+      "update {}/{}  reward {:.3f}  ppl {:.2f}  keep {:.2f} prune {:.2f} bits {:.1f}  {}  entropy "
+      "{:.2f} (weight {:.3g})  clip {:.0f} %",
       m.update, m.updates, m.reward, m.perplexity, m.realised[0], m.realised[1], 16 * m.realised[2],
-      m.gap[0], m.gap[1], m.gap[2], m.entropy, m.entropy_weight, 100 * m.clip_fraction);
+      m.realised_time
+          ? fmt::format("time {:.3f} gap {:.3f}", *m.realised_time, m.time_gap.value_or(0))
+          : fmt::format("gaps {:.3f} {:.3f} {:.3f}", m.gap[0], m.gap[1], m.gap[2]),
+      m.entropy, m.entropy_weight, 100 * m.clip_fraction);
   // Of options that are off unless asked for.
   if (m.budget_range_share < 1)
     text += fmt::format("  upper {:.0f} % of the budgets", 100 * m.budget_range_share);
@@ -85,8 +89,7 @@ BlockDataset open_data_together(const TrainFlags& flags, const TrainingConfig& c
 // On a LibTorch device each process loads a model of its own; of several on a machine, each takes
 // the GPU of its number unless one is named.
 std::unique_ptr<FrozenModel> load_trained_model(const ModelFlags& flags,
-                                                const RankEnvironment& ranks,
-                                                ProcessGroup& group) {
+                                                const RankEnvironment& ranks, ProcessGroup& group) {
   if (flags.device == native_device)
     return load_shared_model(flags.model_dir(), model_options(flags), ranks, group);
   const bool own_gpu = flags.device == "cuda" && ranks.local_size > 1;
@@ -109,6 +112,9 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   set_thread_count(flags.model.threads);
   const uint64_t available = flags.config.available(), before = resident_memory();
   const std::unique_ptr<FrozenModel> model = load_trained_model(flags.model, ranks, group);
+  if (!flags.costs.empty())
+    flags.options.costs = std::make_shared<const CostTable>(
+        read_costs_of_model(flags.costs, model->fingerprint(), config.horizon, config.sequence));
   // Before minutes of tokenising.
   if (group.leads()) require_trainable(model->config(), config, flags.options);
   if (ranks.local_rank == 0) {
@@ -221,6 +227,11 @@ void add_train_command(CLI::App& app) {
                    "Train with so many processes on this machine, which share the model's memory; "
                    "torchrun and mpirun start them on several")
       ->check(in_range(1, 1024));
+  command
+      ->add_option("--costs", flags->costs,
+                   "What steps cost, measured by `sol calibrate`: for a configuration whose budget "
+                   "is a time")
+      ->type_name("FILE");
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
       ->check(positive_number());
   command

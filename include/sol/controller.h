@@ -13,6 +13,7 @@
 
 namespace sol {
 
+class CostTable;
 class PolicyNetwork;
 
 struct BudgetRange {
@@ -38,13 +39,19 @@ struct ControllerSettings {
   SequenceOptions sequence;             // page size, sinks, window: the rest is not stored
   BudgetRanges ranges;                  // that training drew budgets from
   std::vector<FrontierPoint> frontier;  // ascending net_keep; may be empty (an untested controller)
+  // Not null: trained for shares of the dense time by this table (time_budget), which were drawn
+  // from `time`. `ranges` are the levels' then, and there is no frontier.
+  std::shared_ptr<const CostTable> costs;
+  BudgetRange time;
   std::string model_fingerprint;
   std::string training_json = "{}";  // settings, metrics, run: for people
 };
 
 class Controller {
  public:
-  static constexpr int format_version = 2;  // version 1 is read as well
+  // Versions 1 and 2 are read as well; those without costs are written as version 2, which older
+  // programs read.
+  static constexpr int format_version = 3;
 
   // Throws Error for settings that make no sense, a training record that is not JSON, or a network
   // that does not fit the action space.
@@ -63,11 +70,12 @@ class Controller {
   void require_model(const std::string& fingerprint, const std::string& model_name) const;
 
   // Turns one net keep-rate into a triple by the validation frontier (interpolated between its
-  // points). Throws Error when there is no frontier or the rate lies outside it, naming its ends.
+  // points). Throws Error when there is no frontier or the rate lies outside it, naming its ends,
+  // and for a controller for times.
   Budget budget_for_net_keep(double net_keep) const;
 
-  // "" when inside the trained ranges, else a sentence that names the axis, the value and the
-  // range.
+  // "" when inside the trained ranges, else a sentence that names the axis (or says that it is the
+  // time), the value and the range.
   std::string outside_trained_ranges(const Budget& budget) const;
 
   // Replaces the validation frontier. Throws Error for points that make no sense; the old one stays
@@ -76,6 +84,10 @@ class Controller {
 
   // Greedy (argmax, temperature 1), as at evaluation. `deterministic` as in ModelOptions.
   std::unique_ptr<Policy> greedy_policy(bool deterministic = false) const;
+
+  // The request that leaves `ms` per token with `keys` in the cache, by its table; for controllers
+  // with costs only.
+  Budget budget_for_ms(double ms, int keys) const;
 
   const ActionSpace& space() const { return space_; }
   const ControllerSettings& settings() const { return settings_; }

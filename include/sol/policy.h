@@ -12,6 +12,8 @@
 
 namespace sol {
 
+class CostTable;
+
 // Which episode a state is for. Policies that vary over sequences or draw at random depend on these
 // numbers only, never on how sequences are batched.
 struct EpisodeId {
@@ -59,6 +61,10 @@ class Policy {
     bool hidden = false, embedding = false, entropy = false, drift = false;
   };
   virtual Needs needs() const { return {}; }
+
+  // What steps cost, for a policy whose budget is a share of the dense time (time_budget); null
+  // for those that meet averages per axis.
+  virtual const CostTable* costs() const { return nullptr; }
 
   // State for one episode; states may come and go in any order. `horizon` is the episode's T.
   virtual std::unique_ptr<PolicyState> begin(const Budget& budget, int horizon,

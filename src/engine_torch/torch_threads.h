@@ -4,8 +4,8 @@
 namespace sol {
 
 // LibTorch shares our thread runtime: what it is told holds for the whole program, so it is told
-// for the time of a call: as many threads as thread_count() says, or one, so that sums do not depend
-// on how many there are. Unless told a number it would leave the program with one thread.
+// for the time of a call: as many threads as thread_count() says, or one, so that sums do not
+// depend on how many there are. Unless told a number it would leave the program with one thread.
 class TorchThreads {
  public:
   explicit TorchThreads(bool one = false);

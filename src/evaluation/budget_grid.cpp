@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "evaluation/perplexity.h"
+#include "sol/episode.h"
 
 namespace sol {
 
@@ -88,6 +89,8 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis) {
 
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
                                      const BudgetRanges& ranges) {
+  if (request.time)
+    fail("shares of the dense time are for controllers that were trained for times, not this one");
   AxisValues kappas, rhos, bits;
   if (request.kind == GridRequest::Kind::paper) {
     kappas = steps(0.15, 0.1, 9);
@@ -141,6 +144,31 @@ std::string describe_grid(const GridRequest& request, const std::vector<Budget>&
       custom ? ", with own values" : "", grid.size(), axis([](const Budget& b) { return b.kappa; }),
       axis([](const Budget& b) { return b.rho; }),
       axis([](const Budget& b) { return b.eta * 16; }));
+}
+
+std::vector<Budget> make_time_grid(const GridRequest& request, const BudgetRange& range) {
+  constexpr int cells = 24;
+  if (request.kind == GridRequest::Kind::paper || request.kappa || request.rho || request.bits)
+    fail(
+        "this controller was trained for times: the grid is one of shares of the dense time, not "
+        "of averages per axis");
+  std::vector<Budget> grid;
+  for (const double share : request.time ? *request.time : centres(range, cells, 1)) {
+    if (!(share > 0 && share <= 1)) fail("{} of the dense time lies outside (0, 1]", share);
+    grid.push_back(time_budget(static_cast<float>(share)));
+  }
+  return grid;
+}
+
+std::string describe_time_grid(const GridRequest& request, const std::vector<Budget>& grid) {
+  float low = 1, high = 0;
+  for (const Budget& budget : grid) {
+    low = std::min(low, budget.kappa);
+    high = std::max(high, budget.kappa);
+  }
+  return fmt::format("{}, {} shares of the dense time, {:.4g}..{:.4g}",
+                     request.time ? "own values" : "automatic (centres of equal cells)",
+                     grid.size(), low, high);
 }
 
 BudgetRanges level_ranges(const ActionSpace& space) {

@@ -23,6 +23,7 @@ struct GridRequest {
   int at_least = 200;  // budgets of the automatic grid
   // Where given, these replace the kind's values on their axis.
   std::optional<AxisValues> kappa = {}, rho = {}, bits = {};
+  std::optional<AxisValues> time = {};  // shares of the dense time; see make_time_grid
 };
 
 // Every combination of the axes' values, κ slowest; an axis that is off has its only level. The
@@ -32,6 +33,14 @@ struct GridRequest {
 // corner where every policy must do the same. Throws Error for values outside [0, 1] (bits: 0..16).
 std::vector<Budget> make_budget_grid(const GridRequest& request, const ActionSpace& space,
                                      const BudgetRanges& ranges);
+
+// Shares of the dense time, for policies that are asked for these: the request's, or the centres of
+// 24 equal cells of the trained range. Throws Error for shares outside (0, 1] and for a grid or
+// values of the axes.
+std::vector<Budget> make_time_grid(const GridRequest& request, const BudgetRange& range);
+
+// "automatic, 24 shares of the dense time, 0.41..0.99" for reports.
+std::string describe_time_grid(const GridRequest& request, const std::vector<Budget>& grid);
 
 // "automatic, 216 budgets: κ 6 values 0.1..0.9, ρ ..., bits ..." for reports.
 std::string describe_grid(const GridRequest& request, const std::vector<Budget>& grid);

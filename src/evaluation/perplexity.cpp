@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/stopwatch.h"
 #include "policy/controlled.h"
+#include "policy/cost_table.h"
 
 namespace sol {
 
@@ -151,12 +152,26 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
     result.effective_steps = done.effective_steps();
     result.realised = done.realised();
     result.attended /= options_.horizon;
+    if (options_.costs) result.time = time_share(done);
     if (keep_actions) result.actions = done.executed();
   }
   if (options_.timed) {
     BlockResult& result = results[jobs[0].arm][jobs[0].block];
     result.seconds += refresh_seconds(jobs[0].block, controlled[0], stop);
   }
+}
+
+// Of an episode after the context, by the protocol's costs.
+double BlockEvaluator::time_share(const Episode& episode) const {
+  TimeAverage time;
+  int keys = options_.context;
+  for (const int index : episode.executed()) {
+    if (!episode.effective(++keys)) continue;
+    const Action action = episode.space().action(index);
+    time.add(options_.costs->step_ms(action.kappa, action.rho, keys),
+             options_.costs->step_ms(1.0f, 1.0f, keys));
+  }
+  return time.share_or(1.0);
 }
 
 // What it takes to replace the T decoded tokens' keys and values by a dense pass's.
@@ -244,6 +259,13 @@ double mean_seconds(std::span<const BlockResult> results) {
   }
   if (steps == 0) fail("seconds per step of no step at all");
   return seconds / static_cast<double>(steps);
+}
+
+double mean_time(std::span<const BlockResult> results) {
+  if (results.empty()) fail("the share of the dense time of no block at all");
+  double sum = 0;
+  for (const BlockResult& result : results) sum += result.time;
+  return sum / static_cast<double>(results.size());
 }
 
 double mean_attended(std::span<const BlockResult> results) {

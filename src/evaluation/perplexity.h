@@ -22,7 +22,9 @@ struct ProtocolOptions {
   int horizon = 16;
   SequenceOptions sequence;  // page size, sinks, window
   int batch = 256;           // sequences decoded together; results do not depend on it
-  bool timed = false;        // decode every sequence alone and measure it, whatever `batch` says
+  // Not null: every arm's share of the dense time is counted by it, whatever the arm was asked for.
+  std::shared_ptr<const CostTable> costs = nullptr;
+  bool timed = false;  // decode every sequence alone and measure it, whatever `batch` says
 
   int block_length() const { return context + horizon + 1; }
 };
@@ -41,6 +43,7 @@ struct BlockResult {
   int effective_steps = 0;
   Budget realised;      // nominal, over effective steps
   double attended = 0;  // share of keys really attended to, mean over steps
+  double time = 1;      // share of the dense time over effective steps, where costs are given
   double seconds = 0;   // when timed: of the T steps, the policy's included, and of the dense pass
                         // over them that refreshes the cache (none after dense steps)
   std::vector<int> actions;      // executed schedule, filled when asked for
@@ -76,6 +79,7 @@ class BlockEvaluator {
   void release(size_t first, size_t count);
   void decode(std::span<const Job> jobs, std::span<const Arm> arms, bool keep_actions,
               std::vector<std::vector<BlockResult>>& results, std::stop_token stop);
+  double time_share(const Episode& episode) const;
   double refresh_seconds(size_t block, Controlled& controlled, std::stop_token stop);
 
   FrozenModel& model_;
@@ -92,6 +96,8 @@ double perplexity(std::span<const BlockResult> results);
 Budget mean_realised(std::span<const BlockResult> results);
 // Mean over blocks of the share of keys really attended to.
 double mean_attended(std::span<const BlockResult> results);
+// Mean over blocks of the share of the dense time.
+double mean_time(std::span<const BlockResult> results);
 // Seconds per step over all blocks; 0 unless they were timed.
 double mean_seconds(std::span<const BlockResult> results);
 

@@ -60,6 +60,13 @@ std::string sweep_report(const Sweep& sweep, const SweepSummary& summary,
       "averages over the axes in use. It is a measure of what was kept, not of time: fewer "
       "activation bits, for one, save none by themselves.</p>\n";
 
+  if (sweep.protocol.costs) {
+    html += "<h2 id=\"costs\">Perplexity against time by the cost table</h2>\n";
+    html += frontier_plot(sweep, summary, time_share,
+                          "Perplexity against time by the cost table, with Pareto frontiers",
+                          "share of the dense steps' time, refresh not included");
+  }
+
   if (sweep.protocol.timed) {
     html += "<h2 id=\"time\">Perplexity against measured time</h2>\n";
     html += frontier_plot(sweep, summary, milliseconds,
@@ -73,8 +80,9 @@ std::string sweep_report(const Sweep& sweep, const SweepSummary& summary,
   }
 
   html += "<h2 id=\"adherence\">Requested and realised budgets</h2>\n<div class=\"row\">\n";
+  if (sweep.by_time) html += time_adherence_plot(sweep);
   for (const Axis axis : all_axes)
-    if (sweep.space.on(axis)) html += adherence_plot(sweep, axis);
+    if (!sweep.by_time && sweep.space.on(axis)) html += adherence_plot(sweep, axis);
   html += "</div>\n";
   html += adherence_table(sweep, summary);
 

@@ -18,6 +18,7 @@ Outcome make_outcome(const Budget& asked, std::span<const BlockResult> blocks,
   outcome.net_keep = space.net_keep_rate(outcome.realised);
   outcome.perplexity = perplexity(blocks);
   outcome.attended = mean_attended(blocks);
+  outcome.time = mean_time(blocks);
   outcome.seconds_per_token = mean_seconds(blocks);
   outcome.nll.reserve(blocks.size());
   for (const BlockResult& block : blocks) {
@@ -52,7 +53,14 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
          request.budgets.size(), request.inside.size());
 
   const ActionSpace& space = request.policy->space();
-  Sweep sweep{.policy = request.policy->name(),
+  const bool by_time = request.policy->costs() != nullptr;
+  if (by_time && request.match_requested && !request.baselines.empty())
+    fail(
+        "policy {} is asked for times, baselines for averages: they can be compared at the "
+        "averages that it realises only",
+        request.policy->name());
+  Sweep sweep{.by_time = by_time,
+              .policy = request.policy->name(),
               .baselines = {},
               .space = space,
               .protocol = evaluator.options(),
@@ -67,7 +75,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
   sweep.points.resize(request.budgets.size());
   for (size_t i = 0; i < sweep.points.size(); ++i) {
     SweepPoint& point = sweep.points[i];
-    point.requested = space.clamp_off_axes(request.budgets[i]);
+    point.requested = by_time ? request.budgets[i] : space.clamp_off_axes(request.budgets[i]);
     point.inside = request.inside.empty() || request.inside[i];
     if (request.match_realised) point.realised.resize(baselines);
     if (request.match_requested) point.requested_budget.resize(baselines);
@@ -88,8 +96,10 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
         },
         stop);
     before += blocks * arms;
-    for (size_t i = 0; i < results.size(); ++i)
+    for (size_t i = 0; i < results.size(); ++i) {
       *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], space);
+      pass.places[i]->asked_time = pass.arms[i].policy->costs() != nullptr;
+    }
   };
 
   const Stopwatch stopwatch;

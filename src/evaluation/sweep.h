@@ -20,10 +20,12 @@ std::string_view to_string(Matching matching);
 // One policy at one budget, over all blocks.
 struct Outcome {
   Budget asked;
-  Budget realised;      // mean over blocks of the averages
-  double net_keep = 0;  // of the realised averages
+  bool asked_time = false;  // `asked` is a time_budget()
+  Budget realised;          // mean over blocks of the averages
+  double net_keep = 0;      // of the realised averages
   double perplexity = 0;
   double attended = 0;           // share of keys really attended to, mean
+  double time = 1;               // share of the dense time, mean; where the protocol has costs
   double seconds_per_token = 0;  // policy and refresh included; 0 unless the sweep is timed
   int64_t steps = 0, effective_steps = 0;
   std::vector<double> nll;  // [blocks], nats summed over a block's steps
@@ -49,6 +51,7 @@ struct SweepRequest {
 };
 
 struct Sweep {
+  bool by_time = false;  // the policy's budgets are shares of the dense time
   std::string policy;
   std::vector<std::string> baselines;
   ActionSpace space;  // of the policy
@@ -66,7 +69,8 @@ using SweepProgress = std::function<void(int64_t done, int64_t total)>;
 // Two passes over the blocks: the policy, the dense model and the baselines at the requested
 // budgets, then the baselines at the averages that the policy realised. Random baselines draw one
 // schedule per point (its number is the rollout). Errors as BlockEvaluator::run; also when the
-// request names no policy or no budget.
+// request names no policy or no budget, or a baseline at the requested budgets where these are
+// shares of the dense time.
 Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
                 const SweepProgress& progress = {}, std::stop_token stop = {});
 

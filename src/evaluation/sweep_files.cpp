@@ -8,6 +8,7 @@
 #include "base/file_io.h"
 #include "evaluation/report.h"
 #include "policy/action_json.h"
+#include "policy/cost_table.h"
 
 namespace sol {
 
@@ -60,6 +61,13 @@ Json comparison_json(const Comparison& comparison) {
 }
 
 Json adherence_json(const Adherence& adherence) {
+  if (adherence.by_time)
+    return {{"points_scope", to_string(adherence.scope)},
+            {"points", adherence.points},
+            {"tolerance", Adherence::tolerance},
+            {"time_share", adherence.share[0]},
+            {"mean_error", adherence.mean_error[0]},
+            {"largest_error", adherence.largest_error[0]}};
   const auto axes = [](const std::array<double, 3>& values) {
     return Json{{"kappa", values[0]}, {"rho", values[1]}, {"eta", values[2]}};
   };
@@ -72,9 +80,15 @@ Json adherence_json(const Adherence& adherence) {
           {"largest_error", axes(adherence.largest_error)}};
 }
 
+// {"time"} of a share of the dense time, else an average per axis.
+Json request_json(const Budget& budget, bool time) {
+  if (time) return {{"time", shortest_decimal(budget.kappa)}};
+  return budget_to_json(budget);
+}
+
 Json outcome_json(const Outcome& outcome) {
   return {{"net_keep", outcome.net_keep},
-          {"asked", budget_to_json(outcome.asked)},
+          {"asked", request_json(outcome.asked, outcome.asked_time)},
           {"realised", budget_to_json(outcome.realised)},
           {"perplexity", outcome.perplexity}};
 }
@@ -107,6 +121,7 @@ Json settings_json(const Sweep& sweep, const SweepSettings& settings) {
           {"force_sinks", sequence.force_sinks},
           {"batch", sweep.protocol.timed ? 1 : sweep.protocol.batch},
           {"timed", sweep.protocol.timed},
+          {"costs", sweep.protocol.costs ? sweep.protocol.costs->to_json() : Json(nullptr)},
           {"kappa_levels", sweep.space.kappa()},
           {"rho_levels", sweep.space.rho()},
           {"bits_levels", sweep.space.bits()}};
@@ -118,20 +133,24 @@ std::string points_csv(const Sweep& sweep) {
   std::string text =
       "point,inside,policy,baseline_at,requested_kappa,requested_rho,requested_eta,asked_kappa,"
       "asked_rho,asked_eta,realised_kappa,realised_rho,realised_eta,net_keep,perplexity,"
-      "nll_nats_per_token,attended,steps,effective_steps,blocks,seconds_per_token\n";
-  const auto budget = [](const Budget& b) {
-    return fmt::format("{},{},{}", b.kappa, b.rho, b.eta);
+      "nll_nats_per_token,attended,steps,effective_steps,blocks,seconds_per_token,requested_time,"
+      "realised_time\n";
+  const auto budget = [](const Budget& b, bool time = false) {
+    return time ? ",," : fmt::format("{},{},{}", b.kappa, b.rho, b.eta);
   };
+  const bool counted = sweep.protocol.costs != nullptr;
   for (const Row& row : rows(sweep)) {
     const Outcome& outcome = *row.outcome;
     double nll = 0;
     for (const double block : outcome.nll) nll += block;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point,
-                        row.at->inside ? 1 : 0, row.policy, row.matching, budget(row.at->requested),
-                        budget(outcome.asked), budget(outcome.realised), outcome.net_keep,
-                        outcome.perplexity, nll / static_cast<double>(outcome.steps),
-                        outcome.attended, outcome.steps, outcome.effective_steps,
-                        outcome.nll.size(), outcome.seconds_per_token);
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point, row.at->inside ? 1 : 0,
+        row.policy, row.matching, budget(row.at->requested, sweep.by_time),
+        budget(outcome.asked, outcome.asked_time), budget(outcome.realised), outcome.net_keep,
+        outcome.perplexity, nll / static_cast<double>(outcome.steps), outcome.attended,
+        outcome.steps, outcome.effective_steps, outcome.nll.size(), outcome.seconds_per_token,
+        sweep.by_time ? fmt::format("{}", row.at->requested.kappa) : "",
+        counted ? fmt::format("{}", outcome.time) : "");
   }
   return text;
 }
@@ -145,8 +164,9 @@ std::string points_jsonl(const Sweep& sweep, const SweepSettings& settings) {
                  {"inside", row.at->inside},
                  {"policy", row.policy},
                  {"baseline_at", row.matching.empty() ? Json(nullptr) : Json(row.matching)},
-                 {"requested", budget_to_json(row.at->requested)}};
+                 {"requested", request_json(row.at->requested, sweep.by_time)}};
     line.update(outcome_json(outcome));
+    if (sweep.protocol.costs) line["realised_time"] = outcome.time;
     line["attended"] = outcome.attended;
     line["steps"] = outcome.steps;
     if (sweep.protocol.timed) line["seconds_per_token"] = outcome.seconds_per_token;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
@@ -11,9 +12,13 @@ namespace sol {
 namespace {
 
 std::string point_note(std::string_view policy, const Outcome& outcome) {
+  const std::string asked = outcome.asked_time
+                                ? fmt::format("{:.3f} of the dense time (realised {:.3f})",
+                                              outcome.asked.kappa, outcome.time)
+                                : budget_text(outcome.asked);
   return fmt::format("{}\nasked for {}\nrealised {}\nnet keep-rate {:.3f}, perplexity {:.3f}",
-                     policy, budget_text(outcome.asked), budget_text(outcome.realised),
-                     outcome.net_keep, outcome.perplexity);
+                     policy, asked, budget_text(outcome.realised), outcome.net_keep,
+                     outcome.perplexity);
 }
 
 // One policy's points as a cloud and its frontier as a line.
@@ -102,8 +107,15 @@ std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost 
   return render_svg(plot);
 }
 
-std::string adherence_plot(const Sweep& sweep, Axis axis) {
-  const AxisText& text = axis_texts[static_cast<size_t>(axis)];
+double time_share(const Outcome& outcome) {
+  return outcome.time;
+}
+
+namespace {
+
+template <typename Value>
+std::string requested_and_realised(const Sweep& sweep, const char* title, const char* unit,
+                                   const Value& values) {
   PlotSeries inside{
       .label = "inside the trained ranges", .colour = policy_colour, .size = 2.6, .opacity = 0.35};
   PlotSeries outside{.label = "outside",
@@ -113,12 +125,11 @@ std::string adherence_plot(const Sweep& sweep, Axis axis) {
                      .opacity = 0.35};
   for (const SweepPoint& point : sweep.points)
     (point.inside ? inside : outside)
-        .points.push_back({static_cast<double>(text.value(point.requested)),
-                           static_cast<double>(text.value(point.policy.realised)),
-                           point_note(sweep.policy, point.policy)});
-  Plot plot{.title = text.title,
-            .x = {.label = fmt::format("requested ({})", text.unit)},
-            .y = {.label = fmt::format("realised ({})", text.unit)},
+        .points.push_back(
+            {values(point).first, values(point).second, point_note(sweep.policy, point.policy)});
+  Plot plot{.title = title,
+            .x = {.label = fmt::format("requested ({})", unit)},
+            .y = {.label = fmt::format("realised ({})", unit)},
             .identity = true,
             .width = 316,
             .height = 330};
@@ -134,6 +145,23 @@ std::string adherence_plot(const Sweep& sweep, Axis axis) {
   if (!inside.points.empty()) plot.series.push_back(std::move(inside));
   if (!outside.points.empty()) plot.series.push_back(std::move(outside));
   return render_svg(plot);
+}
+
+}  // namespace
+
+std::string adherence_plot(const Sweep& sweep, Axis axis) {
+  const AxisText& text = axis_texts[static_cast<size_t>(axis)];
+  return requested_and_realised(sweep, text.title, text.unit, [&](const SweepPoint& point) {
+    return std::pair(static_cast<double>(text.value(point.requested)),
+                     static_cast<double>(text.value(point.policy.realised)));
+  });
+}
+
+std::string time_adherence_plot(const Sweep& sweep) {
+  return requested_and_realised(
+      sweep, "Time", "share of the dense time", [](const SweepPoint& point) {
+        return std::pair(static_cast<double>(point.requested.kappa), point.policy.time);
+      });
 }
 
 }  // namespace sol

@@ -12,6 +12,7 @@ namespace sol {
 using Cost = double (*)(const Outcome&);
 double net_keep(const Outcome& outcome);
 double milliseconds(const Outcome& outcome);  // per token
+double time_share(const Outcome& outcome);    // of the dense time
 
 // "fixed at realised averages".
 std::string name_at(const Sweep& sweep, size_t baseline, Matching matching);
@@ -24,5 +25,7 @@ std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost 
 
 // Requested against realised averages of one axis.
 std::string adherence_plot(const Sweep& sweep, Axis axis);
+// Of a policy that is asked for shares of the dense time.
+std::string time_adherence_plot(const Sweep& sweep);
 
 }  // namespace sol

@@ -43,6 +43,8 @@ std::array<double, 3> errors(const SweepPoint& point) {
     return std::abs(static_cast<double>(a) - static_cast<double>(b));
   };
   const Budget &realised = point.policy.realised, &requested = point.requested;
+  if (point.policy.asked_time)
+    return {std::abs(point.policy.time - static_cast<double>(requested.kappa)), 0, 0};
   return {difference(realised.kappa, requested.kappa), difference(realised.rho, requested.rho),
           difference(realised.eta, requested.eta)};
 }
@@ -53,6 +55,7 @@ Adherence adherence(const std::vector<const SweepPoint*>& points, Scope scope) {
   Adherence result;
   result.scope = scope;
   result.points = static_cast<int64_t>(points.size());
+  result.by_time = points.front()->policy.asked_time;
   const auto n = static_cast<double>(points.size());
   std::array<int64_t, 3> met{};
   int64_t all_met = 0;

@@ -28,6 +28,7 @@ struct Adherence {
   static constexpr double tolerance = 0.05;
   Scope scope = Scope::inside;
   int64_t points = 0;
+  bool by_time = false;  // requests are shares of the dense time: the first number of each three
   double all_axes_share = 0;           // every axis within the tolerance
   std::array<double, 3> share{};       // per axis
   std::array<double, 3> mean_error{};  // of |realised - requested|

@@ -43,6 +43,13 @@ std::string adherence_table(const Sweep& sweep, const SweepSummary& summary) {
   std::string rows;
   for (const Adherence& row : summary.adherence) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
+    if (row.by_time) {
+      rows +=
+          fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.3f}</td></tr>\n",
+                      scope_name(row.scope), row.points, percent(row.share[0]), row.mean_error[0],
+                      row.largest_error[0]);
+      continue;
+    }
     rows += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
         "<td>{:.3f} / {:.3f} / {:.3f}</td><td>{:.3f} / {:.3f} / {:.3f}</td></tr>\n",
@@ -50,6 +57,12 @@ std::string adherence_table(const Sweep& sweep, const SweepSummary& summary) {
         percent(row.share[1]), percent(row.share[2]), row.mean_error[0], row.mean_error[1],
         row.mean_error[2], row.largest_error[0], row.largest_error[1], row.largest_error[2]);
   }
+  if (sweep.by_time)
+    return fmt::format(
+        "<div class=\"scroll\"><table><caption>Requests met within {} of the dense time</caption>\n"
+        "<tr><th>Requests</th><th>Number</th><th>Met</th><th>Mean error</th><th>Largest</th></tr>\n"
+        "{}</table></div>\n",
+        Adherence::tolerance, rows);
   return fmt::format(
       "<div class=\"scroll\"><table><caption>Requests met within {} of the requested average"
       "</caption>\n<tr><th>Budgets</th><th>Number</th><th>All axes</th><th>κ</th><th>ρ</th>"

@@ -150,7 +150,8 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
       .sequence = std::move(sequence),
       .policy = &policy,
       .state = nullptr,
-      .episode = Episode(policy.space(), budget, {horizon, options.sinks, options.window}),
+      .episode =
+          Episode(policy.space(), budget, {horizon, options.sinks, options.window, policy.costs()}),
       .hidden = std::move(hidden),
       .earlier_hidden = {},
       .entropy = entropy,
@@ -162,7 +163,8 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
 void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id) {
   const SequenceOptions& options = controlled.sequence->options();
   controlled.episode =
-      Episode(controlled.policy->space(), budget, {horizon, options.sinks, options.window});
+      Episode(controlled.policy->space(), budget,
+              {horizon, options.sinks, options.window, controlled.policy->costs()});
   controlled.state = controlled.policy->begin(controlled.episode.budget(), horizon, id);
 }
 

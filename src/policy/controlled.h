@@ -37,8 +37,8 @@ struct Controlled {
 
 // A sequence at the beginning of its first episode: `hidden` is h and `entropy` that of the
 // distribution after the tokens that are in it, `previous_token` the last of these. Sinks and
-// window are the sequence's own. Throws Error for a budget or horizon that makes no sense, and what
-// the policy throws.
+// window are the sequence's own; the budget is a time_budget() where the policy has costs. Throws
+// Error for a budget or horizon that makes no sense, and what the policy throws.
 Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
                             const Budget& budget, int horizon, const EpisodeId& id,
                             std::vector<float> hidden, float entropy = -1,

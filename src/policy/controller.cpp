@@ -5,16 +5,17 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "policy/axis.h"
+#include "policy/cost_table.h"
 #include "policy/network.h"
 #include "policy/policies.h"
 
 namespace sol {
 namespace {
 
-void check_range(const BudgetRange& range, Axis axis) {
+void check_range(const BudgetRange& range, std::string_view of) {
   if (!(range.low >= 0.0 && range.low <= range.high && range.high <= 1.0))
-    fail("controller: budget range of {} is {}..{}; it must ascend within [0, 1]", name(axis),
-         range.low, range.high);
+    fail("controller: budget range of {} is {}..{}; it must ascend within [0, 1]", of, range.low,
+         range.high);
 }
 
 void check_frontier(const std::vector<FrontierPoint>& frontier) {
@@ -49,7 +50,16 @@ Controller::Controller(ActionSpace space, ControllerSettings settings,
   check_count(settings_.sequence.page_size, 1, "page_size");
   check_count(settings_.sequence.sinks, 0, "sinks");
   check_count(settings_.sequence.window, 0, "window");
-  for (const Axis axis : all_axes) check_range(settings_.ranges[axis], axis);
+  for (const Axis axis : all_axes) check_range(settings_.ranges[axis], name(axis));
+  if (settings_.costs) {
+    check_range(settings_.time, "the time");
+    require_times_fit(space_);
+    if (settings_.costs->horizon() != settings_.horizon)
+      fail("controller: its costs are for episodes of {} steps, its horizon is {}",
+           settings_.costs->horizon(), settings_.horizon);
+    if (!settings_.frontier.empty())
+      fail("controller: one for times has no frontier of net keep-rates");
+  }
   check_frontier(settings_.frontier);
   parse_json(settings_.training_json, "the controller's training record");
   const PolicyNetworkShape& shape = network_->shape();
@@ -72,6 +82,8 @@ void Controller::require_model(const std::string& fingerprint,
 
 Budget Controller::budget_for_net_keep(double net_keep) const {
   const std::vector<FrontierPoint>& frontier = settings_.frontier;
+  if (settings_.costs)
+    fail("this controller was trained for times: it takes a time per token, not a net keep-rate");
   if (frontier.empty())
     fail(
         "this controller has no validation frontier, so one net keep-rate cannot be turned into "
@@ -98,6 +110,13 @@ Budget Controller::budget_for_net_keep(double net_keep) const {
 std::string Controller::outside_trained_ranges(const Budget& budget) const {
   // Budgets are float32: a range's own end must not be outside it.
   constexpr double slack = 1e-6;
+  if (settings_.costs) {
+    const BudgetRange& trained = settings_.time;
+    const auto share = static_cast<double>(budget.kappa);
+    if (share >= trained.low - slack && share <= trained.high + slack) return {};
+    return fmt::format("{} of the dense time is outside the trained range {}..{}", budget.kappa,
+                       trained.low, trained.high);
+  }
   std::string sentence;
   for (const Axis axis : all_axes) {
     if (!space_.on(axis)) continue;
@@ -113,11 +132,19 @@ std::string Controller::outside_trained_ranges(const Budget& budget) const {
 
 void Controller::set_frontier(std::vector<FrontierPoint> frontier) {
   check_frontier(frontier);
+  if (settings_.costs && !frontier.empty())
+    fail("a controller for times has no frontier of net keep-rates");
   settings_.frontier = std::move(frontier);
 }
 
 std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {
-  return make_learned_policy(space_, network_, 0.0, 0, deterministic);
+  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs);
+}
+
+Budget Controller::budget_for_ms(double ms, int keys) const {
+  const Budget lowest{space_.kappa().front(), space_.rho().front(), 1.0f};
+  return time_budget(
+      static_cast<float>(settings_.costs->share_for(ms, keys, lowest, settings_.time.low)));
 }
 
 }  // namespace sol

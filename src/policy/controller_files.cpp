@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "model/safetensors.h"
 #include "policy/action_json.h"
+#include "policy/cost_table.h"
 #include "policy/network.h"
 #include "sol/controller.h"
 
@@ -62,7 +63,7 @@ BudgetRange range_from_json(const Json& ranges, const char* axis, const std::str
   const auto found = ranges.find(axis);
   if (found == ranges.end() || !found->is_array() || found->size() != 2 ||
       !(*found)[0].is_number() || !(*found)[1].is_number())
-    fail("{}: budget_ranges: \"{}\" must be a list of two numbers", where, axis);
+    fail("{}: \"{}\" must be a list of two numbers", where, axis);
   return {(*found)[0].get<double>(), (*found)[1].get<double>()};
 }
 
@@ -98,23 +99,28 @@ const Json& nested(const Json& json, const char* field, bool object, const std::
 
 Json to_json(const Controller& controller, const std::string& weights_checksum) {
   const ControllerSettings& settings = controller.settings();
-  return {{"kind", kind},
-          {"format_version", Controller::format_version},
-          {"model_fingerprint", settings.model_fingerprint},
-          {"weights", weights_name(weights_checksum)},
-          {"weights_checksum", weights_checksum},
-          {"horizon", settings.horizon},
-          {"page_size", settings.sequence.page_size},
-          {"sinks", settings.sequence.sinks},
-          {"window", settings.sequence.window},
-          {"action_space", action_space_to_json(controller.space())},
-          {"network", network_to_json(controller.network().shape())},
-          {"budget_ranges",
-           {{"kappa", range_to_json(settings.ranges.kappa)},
-            {"rho", range_to_json(settings.ranges.rho)},
-            {"eta", range_to_json(settings.ranges.eta)}}},
-          {"frontier", frontier_to_json(settings.frontier)},
-          {"training", parse_json(settings.training_json, "training record")}};
+  Json json{{"kind", kind},
+            {"format_version", settings.costs ? Controller::format_version : 2},
+            {"model_fingerprint", settings.model_fingerprint},
+            {"weights", weights_name(weights_checksum)},
+            {"weights_checksum", weights_checksum},
+            {"horizon", settings.horizon},
+            {"page_size", settings.sequence.page_size},
+            {"sinks", settings.sequence.sinks},
+            {"window", settings.sequence.window},
+            {"action_space", action_space_to_json(controller.space())},
+            {"network", network_to_json(controller.network().shape())},
+            {"budget_ranges",
+             {{"kappa", range_to_json(settings.ranges.kappa)},
+              {"rho", range_to_json(settings.ranges.rho)},
+              {"eta", range_to_json(settings.ranges.eta)}}},
+            {"frontier", frontier_to_json(settings.frontier)},
+            {"training", parse_json(settings.training_json, "training record")}};
+  if (settings.costs) {
+    json["time_range"] = range_to_json(settings.time);
+    json["costs"] = settings.costs->to_json();
+  }
+  return json;
 }
 
 ControllerSettings settings_from_json(const Json& json, const std::string& where) {
@@ -125,10 +131,15 @@ ControllerSettings settings_from_json(const Json& json, const std::string& where
   settings.sequence.window = json_get<int>(json, "window", where);
   settings.model_fingerprint = json_get<std::string>(json, "model_fingerprint", where);
   const Json& ranges = nested(json, "budget_ranges", true, where);
-  settings.ranges.kappa = range_from_json(ranges, "kappa", where);
-  settings.ranges.rho = range_from_json(ranges, "rho", where);
-  settings.ranges.eta = range_from_json(ranges, "eta", where);
+  settings.ranges.kappa = range_from_json(ranges, "kappa", where + ": budget_ranges");
+  settings.ranges.rho = range_from_json(ranges, "rho", where + ": budget_ranges");
+  settings.ranges.eta = range_from_json(ranges, "eta", where + ": budget_ranges");
   settings.frontier = frontier_from_json(nested(json, "frontier", false, where), where);
+  if (json.contains("costs")) {
+    settings.time = range_from_json(json, "time_range", where);
+    settings.costs =
+        std::make_shared<const CostTable>(CostTable::from_json(json["costs"], where + ": costs"));
+  }
   if (const auto training = json.find("training"); training != json.end())
     settings.training_json = training->dump();
   return settings;

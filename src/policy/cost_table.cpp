@@ -92,7 +92,11 @@ double CostTable::step_ms(float kappa, float rho, int keys) const {
 double CostTable::token_ms(float kappa, float rho, int keys) const {
   const double step = step_ms(kappa, rho, keys);
   if (kappa >= 1.0f && rho >= 1.0f) return step;
-  return step + at_length(keys, [](const Length& length) { return length.refresh_ms; }) / horizon_;
+  return step + refresh_ms_per_token(keys);
+}
+
+double CostTable::refresh_ms_per_token(int keys) const {
+  return at_length(keys, [](const Length& length) { return length.refresh_ms; }) / horizon_;
 }
 
 double CostTable::fastest_ms(int keys, const Budget& lowest) const {
@@ -121,6 +125,26 @@ Budget CostTable::budget_for(double ms, int keys, const Budget& lowest) const {
     (token_ms(budget.kappa, budget.rho, keys) > ms ? low : high) = middle;
   }
   return lowered(high);
+}
+
+double CostTable::share_for(double ms, int keys, const Budget& lowest, double least) const {
+  if (dense_ms(keys) <= std::max(ms, fastest_ms(keys, lowest))) return 1.0;
+  const double dense = step_ms(1.0f, 1.0f, keys);
+  const double floor = std::max(least, step_ms(lowest.kappa, lowest.rho, keys) / dense);
+  return std::min(1.0, std::max(floor, (ms - refresh_ms_per_token(keys)) / dense));
+}
+
+double CostTable::share_ms(double share, int keys) const {
+  const double ms = share * step_ms(1.0f, 1.0f, keys);
+  return share < 1.0 ? ms + refresh_ms_per_token(keys) : ms;
+}
+
+void require_times_fit(const ActionSpace& space) {
+  if (space.bits() != std::vector<int>{16})
+    fail(
+        "bits save no time, so a policy that is asked for times chooses among 16 bits alone, not "
+        "among {} levels from {} bits",
+        space.bits().size(), space.bits().front());
 }
 
 Json CostTable::to_json() const {

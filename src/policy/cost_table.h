@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "sol/action.h"
+#include "sol/action_space.h"
 #include "sol/frozen_model.h"
 
 namespace sol {
@@ -45,6 +45,13 @@ class CostTable {
   // bounds them; where even that takes longer, it or dense is the result, whichever is faster.
   Budget budget_for(double ms, int keys, const Budget& lowest) const;
 
+  // The share of a dense step's time that leaves `ms` per token, the refresh being paid for, for a
+  // policy that meets shares of the time (time_budget). No lower than `lowest` allows or than
+  // `least`; 1 where dense steps are fast enough, or not slower than the fastest.
+  double share_for(double ms, int keys, const Budget& lowest, double least = 0) const;
+  // The inverse: milliseconds per token at a share.
+  double share_ms(double share, int keys) const;
+
   int horizon() const { return horizon_; }
   const std::vector<float>& shares() const { return shares_; }
   const std::vector<Length>& lengths() const { return lengths_; }
@@ -55,6 +62,7 @@ class CostTable {
 
  private:
   double context_saved_ms(const Length& length, float kappa) const;
+  double refresh_ms_per_token(int keys) const;
   template <typename Value>
   double at_length(int keys, const Value& value) const;
 
@@ -63,6 +71,10 @@ class CostTable {
   std::vector<Length> lengths_;
   std::vector<double> channels_saved_ms_;  // by shares_
 };
+
+// Throws Error for a space with levels of less than 16 bits: they save no time, so a policy that
+// is asked for times would have no reason to choose among them.
+void require_times_fit(const ActionSpace& space);
 
 struct CostMeasurement {
   SequenceOptions sequence;

@@ -4,11 +4,15 @@
 
 #include "base/fail.h"
 #include "policy/axis.h"
+#include "policy/cost_table.h"
 
 namespace sol {
 
 Episode::Episode(const ActionSpace& space, const Budget& budget, const EpisodeOptions& options)
-    : space_(&space), budget_(space.clamp_off_axes(budget)), options_(options) {
+    : space_(&space),
+      budget_(options.costs ? budget : space.clamp_off_axes(budget)),
+      options_(options) {
+  if (options.costs) require_times_fit(space);
   for (const Axis axis : all_axes) {
     const float target = value(budget_, axis);
     if (!(target >= 0.0f && target <= 1.0f))
@@ -31,7 +35,9 @@ Features Episode::features(int key_count) const {
   f[2] = budget_.kappa;
   f[3] = budget_.rho;
   f[4] = budget_.eta;
-  if (effective_steps() > 0) {
+  if (effective_steps() > 0 && timed()) {
+    f[5] = f[6] = realised_time() - budget_.kappa;
+  } else if (effective_steps() > 0) {
     const Budget mean = realised();
     f[5] = mean.kappa - budget_.kappa;
     f[6] = mean.rho - budget_.rho;
@@ -49,6 +55,9 @@ int Episode::record(int chosen, int key_count) {
     return executed_.back();
   }
   average_.add(action);
+  if (timed())
+    time_.add(options_.costs->step_ms(action.kappa, action.rho, key_count),
+              options_.costs->step_ms(1.0f, 1.0f, key_count));
   executed_.push_back(chosen);
   return chosen;
 }

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/stopwatch.h"
+#include "policy/cost_table.h"
 
 namespace sol {
 namespace {
@@ -50,13 +51,14 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
       sampler_(options.sampling),
       tokens_(checked_prompt(std::move(prompt), model.config(), options)),
       controlled_(begin_controlled(
-          cached ? std::move(cached) : model.create(options.sequence), policy, options.budget,
+          cached ? std::move(cached) : model.create(options.sequence), policy, asked_budget(),
           options.horizon, episode_id(),
           // With a prompt of one token there is no previous position: the policy sees zeros.
           std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f))),
       logits_(static_cast<size_t>(model.config().vocab_size)),
       dense_length_(controlled_.sequence->length()) {
   assert(dense_length_ == 0 || dense_length_ + 2 <= static_cast<int>(tokens_.size()));
+  asked_share_ = static_cast<double>(controlled_.episode.budget().kappa);
   result_.prompt_tokens = static_cast<int>(tokens_.size());
   if (tokens_.size() > 1) controlled_.previous_token = tokens_[tokens_.size() - 2];
   if (options.max_tokens == 0) result_.finish = FinishReason::max_tokens;
@@ -111,26 +113,43 @@ ControlledStep Generation::next_step() {
   if (controlled_.episode.finished()) {
     ++episode_index_;
     begin_episode(controlled_, next_budget(), options_.horizon, episode_id());
+    if (controlled_.episode.timed()) asked_share_ = static_cast<double>(asked_budget().kappa);
   }
   ControlledStep step{&controlled_, tokens_.back(), {}, &cost_, nullptr};
   step.out.logits = logits_.data();
   return step;
 }
 
+int Generation::middle_keys() const {
+  return static_cast<int>(tokens_.size()) + options_.horizon / 2;
+}
+
+Budget Generation::asked_budget() const {
+  return options_.budget_at ? options_.budget_at(middle_keys()) : options_.budget;
+}
+
 // So that the average over the steps so far and an episode more meets the budget, within the
 // levels. What is older than four episodes is not made up for: it would be swings.
 Budget Generation::next_budget() const {
-  if (!options_.make_up || average_.count() == 0) return options_.budget;
-  const Budget realised = average_.mean_or({});
+  const Budget target = asked_budget();
+  if (!options_.make_up || average_.count() == 0) return target;
   const double episodes = std::min(static_cast<double>(average_.count()) / options_.horizon, 4.0);
   const ActionSpace& space = controlled_.policy->space();
-  const auto corrected = [&](Axis axis, float target, float spent) {
+  if (const CostTable* costs = controlled_.policy->costs()) {
+    const int keys = middle_keys();
+    const double share = static_cast<double>(target.kappa) +
+                         episodes * (result_.requested_time - result_.realised_time);
+    const double lowest = costs->step_ms(space.kappa().front(), space.rho().front(), keys) /
+                          costs->step_ms(1.0f, 1.0f, keys);
+    return time_budget(static_cast<float>(std::clamp(share, std::min(lowest, 1.0), 1.0)));
+  }
+  const Budget realised = average_.mean_or({});
+  const auto corrected = [&](Axis axis, float wanted, float spent) {
     const std::vector<float> levels = space.levels(axis);
-    const auto asked = static_cast<double>(target) +
-                       episodes * (static_cast<double>(target) - static_cast<double>(spent));
+    const auto asked = static_cast<double>(wanted) +
+                       episodes * (static_cast<double>(wanted) - static_cast<double>(spent));
     return std::clamp(static_cast<float>(asked), levels.front(), levels.back());
   };
-  const Budget& target = options_.budget;
   return {corrected(Axis::kappa, target.kappa, realised.kappa),
           corrected(Axis::rho, target.rho, realised.rho),
           corrected(Axis::eta, target.eta, realised.eta)};
@@ -148,6 +167,13 @@ int32_t Generation::complete_step() {
   last_effective_ = controlled_.episode.effective(key_count);
   if (last_effective_) {
     average_.add(action);
+    if (const CostTable* costs = controlled_.policy->costs()) {
+      const double dense = costs->step_ms(1.0f, 1.0f, key_count);
+      time_.add(costs->step_ms(action.kappa, action.rho, key_count), dense);
+      requested_time_.add(asked_share_ * dense, dense);
+      result_.realised_time = time_.share_or(1.0);
+      result_.requested_time = requested_time_.share_or(1.0);
+    }
     result_.effective_steps = average_.count();
     result_.realised = average_.mean_or({});
   }

@@ -19,7 +19,11 @@ namespace sol {
 
 struct GenerationOptions {
   SequenceOptions sequence;
-  Budget budget;
+  Budget budget;  // a time_budget() for a policy with costs
+  // In place of `budget`, for requests that depend on the length: what an episode with so many keys
+  // in the cache at its middle is asked for, as a time in milliseconds is another share at each
+  // length (Controller::budget_for_ms).
+  std::function<Budget(int keys)> budget_at;
   int horizon = 16;     // T: steps of an episode
   bool refresh = true;  // false: the policy restarts after T steps, the cache stays as it is
   // What earlier episodes spent beside the budget is made up for by what the next one is asked for:
@@ -42,7 +46,9 @@ struct GenerationResult {
   FinishReason finish = FinishReason::none;
   int prompt_tokens = 0;
   int steps = 0, effective_steps = 0;
-  Budget realised;        // nominal averages over effective steps; dense while there are none
+  Budget realised;  // nominal averages over effective steps; dense while there are none
+  // Of a policy with costs, over effective steps: shares of the dense time, requested and realised.
+  double requested_time = 1.0, realised_time = 1.0;
   double attended = 1.0;  // share of the keys really attended to, mean over steps
   uint64_t bytes = 0;     // of the decode steps (StepCost)
   int refreshes = 0;
@@ -104,6 +110,8 @@ class Generation {
 
  private:
   EpisodeId episode_id() const;
+  int middle_keys() const;  // of the episode that begins now
+  Budget asked_budget() const;
   Budget next_budget() const;
   bool refresh_due() const;
 
@@ -120,6 +128,8 @@ class Generation {
   bool last_effective_ = false;
   int dense_length_ = 0;
   BudgetAverage<double> average_;  // over all episodes
+  TimeAverage time_, requested_time_;
+  double asked_share_ = 1.0;  // of the running episode, before anything is made up for
   double sum_attended_ = 0;
   GenerationResult result_;
 };

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "policy/cost_table.h"
 #include "policy/policies.h"
 
 namespace sol {
@@ -18,12 +19,14 @@ struct LearnedState : PolicyState {
 class LearnedPolicy final : public Policy {
  public:
   LearnedPolicy(ActionSpace space, std::shared_ptr<const PolicyNetwork> network, double temperature,
-                uint64_t seed, bool deterministic)
+                uint64_t seed, bool deterministic, std::shared_ptr<const CostTable> costs)
       : space_(std::move(space)),
         network_(std::move(network)),
         temperature_(temperature),
         seed_(seed),
-        mode_(deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library) {
+        mode_(deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library),
+        costs_(std::move(costs)) {
+    if (costs_) require_times_fit(space_);
     if (network_->shape().actions != space_.size())
       fail("learned policy: the network has {} actions, the action space {}",
            network_->shape().actions, space_.size());
@@ -34,6 +37,7 @@ class LearnedPolicy final : public Policy {
   std::string name() const override { return "learned"; }
   const ActionSpace& space() const override { return space_; }
   Needs needs() const override { return {.hidden = true, .embedding = true}; }
+  const CostTable* costs() const override { return costs_.get(); }
 
   std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
                                      const EpisodeId& id) const override {
@@ -98,15 +102,17 @@ class LearnedPolicy final : public Policy {
   double temperature_;
   uint64_t seed_;
   kernels::MatmulMode mode_;
+  std::shared_ptr<const CostTable> costs_;
 };
 
 }  // namespace
 
 std::unique_ptr<Policy> make_learned_policy(ActionSpace space,
                                             std::shared_ptr<const PolicyNetwork> network,
-                                            double temperature, uint64_t seed, bool deterministic) {
+                                            double temperature, uint64_t seed, bool deterministic,
+                                            std::shared_ptr<const CostTable> costs) {
   return std::make_unique<LearnedPolicy>(std::move(space), std::move(network), temperature, seed,
-                                         deterministic);
+                                         deterministic, std::move(costs));
 }
 
 }  // namespace sol

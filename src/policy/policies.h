@@ -65,12 +65,14 @@ std::unique_ptr<Policy> make_replay_policy(ActionSpace space, RecordedSchedules 
 // The policy network; greedy with temperature 0 (ties to the lower index), else sampled from
 // softmax(logits / temperature), each draw keyed by (seed, id.sequence, id.rollout, step counted
 // over the sequence's episodes). `deterministic` uses our own products only (see
-// PolicyNetwork::step). Throws Error when the network has another number of actions than the space,
-// or for a negative temperature.
+// PolicyNetwork::step). `costs`, if given, makes its budgets shares of the dense time
+// (Policy::costs). Throws Error when the network has another number of actions than the space, for
+// a negative temperature, and for a space whose bits cost nothing beside costs.
 std::unique_ptr<Policy> make_learned_policy(ActionSpace space,
                                             std::shared_ptr<const PolicyNetwork> network,
                                             double temperature = 0.0, uint64_t seed = 0,
-                                            bool deterministic = false);
+                                            bool deterministic = false,
+                                            std::shared_ptr<const CostTable> costs = nullptr);
 
 // The two neighbouring levels around a target: share `p_high` of the steps at index `high`, the
 // others at `low`, averages to the target; both are the same level when the target lies on one or

@@ -33,6 +33,8 @@ Controller Laboratory::controller(const StudyFamily& family, const std::string& 
     fail("{}: there is no controller; its training has not finished", dir.string());
   Controller controller = Controller::load(dir);
   controller.require_model(model().fingerprint(), parts_.model_name);
+  if (controller.settings().costs)
+    fail("{}: was trained for times; a study compares averages per axis", dir.string());
   return controller;
 }
 

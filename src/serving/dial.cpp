@@ -147,6 +147,14 @@ ResolvedDial resolve_dial(const Dial& dial, const ServedModel& served) {
     resolved.requested = {{"ms_per_token", *dial.ms_per_token}};
     return resolved;
   }
+  if (resolved.policy->costs())
+    throw bad_field(dial.net_keep ? "sol.budget"
+                    : dial.keep   ? "sol.keep"
+                    : dial.prune  ? "sol.prune"
+                                  : "sol.bits",
+                    "this server's controller was trained for times: ask for \"ms_per_token\", or "
+                    "for the fixed policy (\"policy\": \"fixed\")",
+                    "needs_time");
   resolved.budget =
       dial.net_keep ? budget_of_net(*dial.net_keep, learned, served) : budget_of_axes(dial, served);
   if (dial.net_keep) resolved.requested["budget"] = *dial.net_keep;

@@ -31,7 +31,10 @@ Job::Job(JobRequest request, const ServedModel& served, std::shared_ptr<Outbox> 
       stream_(served.tokenizer->stream()),
       stops_(request_.stops) {
   if (request_.dial.ms_per_token)
-    latency_.emplace(*served.costs, *request_.dial.ms_per_token, lowest_budget(served));
+    latency_.emplace(*served.costs, *request_.dial.ms_per_token, lowest_budget(served),
+                     request_.dial.policy->costs()
+                         ? std::optional(served.controller->settings().time.low)
+                         : std::nullopt);
 }
 
 int Job::most_tokens() const {

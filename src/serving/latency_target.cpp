@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sol/episode.h"
 #include "sol/frozen_model.h"
 
 namespace sol {
@@ -20,8 +21,15 @@ Budget LatencyTarget::next(int keys, int tokens, double spent_ms, int together) 
   const double wanted = std::clamp((target_ms_ * (tokens + ahead) - spent_ms) / ahead,
                                    0.5 * target_ms_, 1.5 * target_ms_);
   const int middle = keys + costs_.horizon() / 2;
-  const Budget budget = costs_.budget_for(wanted / load_, middle, lowest_now_);
-  predicted_ms_ = costs_.token_ms(budget.kappa, budget.rho, middle);
+  Budget budget;
+  if (least_share_) {
+    const double share = costs_.share_for(wanted / load_, middle, lowest_now_, *least_share_);
+    budget = time_budget(static_cast<float>(share));
+    predicted_ms_ = costs_.share_ms(share, middle);
+  } else {
+    budget = costs_.budget_for(wanted / load_, middle, lowest_now_);
+    predicted_ms_ = costs_.token_ms(budget.kappa, budget.rho, middle);
+  }
   tokens_ = tokens;
   spent_ms_ = spent_ms;
   return budget;

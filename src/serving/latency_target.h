@@ -2,6 +2,8 @@
 // meets the target on average.
 #pragma once
 
+#include <optional>
+
 #include "policy/cost_table.h"
 
 namespace sol {
@@ -9,8 +11,15 @@ namespace sol {
 class LatencyTarget {
  public:
   // `costs` must outlive it. `lowest`: what the shares may not fall below.
-  LatencyTarget(const CostTable& costs, double target_ms, const Budget& lowest)
-      : costs_(costs), target_ms_(target_ms), lowest_(lowest), lowest_now_(lowest) {}
+  // `least_share`: of the dense time, for a policy that is asked for such shares (time_budget);
+  // none: for one that is asked for averages per axis.
+  LatencyTarget(const CostTable& costs, double target_ms, const Budget& lowest,
+                std::optional<double> least_share = std::nullopt)
+      : costs_(costs),
+        target_ms_(target_ms),
+        lowest_(lowest),
+        least_share_(least_share),
+        lowest_now_(lowest) {}
 
   // The budget of the next episode, at `keys` in the cache. `tokens` and `spent_ms`: so far, from
   // the second token on. `together`: sequences that are decoded at a time now; where they are too
@@ -25,6 +34,7 @@ class LatencyTarget {
   const CostTable& costs_;
   double target_ms_;
   Budget lowest_;  // while alone
+  std::optional<double> least_share_;
   Budget lowest_now_;
   double load_ = 1.0;        // measured time by the table's
   double predicted_ms_ = 0;  // per token of the running episode, by the table

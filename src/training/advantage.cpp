@@ -89,6 +89,11 @@ float budget_penalty(const Budget& realised, const Budget& requested,
          static_cast<float>(options.eta) * hinge_squared(realised.eta - requested.eta, tolerance);
 }
 
+float time_penalty(float realised, float requested, const PenaltyOptions& options) {
+  return static_cast<float>(options.time) *
+         hinge_squared(realised - requested, static_cast<float>(options.tolerance));
+}
+
 double assign_advantages(std::span<Schedule> schedules, int group_size,
                          const AdvantageOptions& options) {
   if (schedules.empty()) return 0.0;
@@ -104,7 +109,8 @@ double assign_advantages(std::span<Schedule> schedules, int group_size,
     if (options.level == AdvantageOptions::Level::outcome) {
       std::fill(s.returns.begin(), s.returns.end(), s.returns.empty() ? 0.0f : s.returns.front());
     }
-    s.penalty = budget_penalty(s.realised, s.budget, options.penalty);
+    s.penalty = s.realised_time ? time_penalty(*s.realised_time, s.budget.kappa, options.penalty)
+                                : budget_penalty(s.realised, s.budget, options.penalty);
     s.advantages = s.returns;
     for (float& a : s.advantages) a -= s.penalty;
   }

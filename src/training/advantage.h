@@ -12,6 +12,7 @@ namespace sol {
 struct PenaltyOptions {
   double kappa = 100, rho = 100, eta = 200;  // α; nonnegative
   double tolerance = 0.02;                   // τ
+  double time = 1000;                        // α of a budget that is a time
 };
 
 struct AdvantageOptions {
@@ -54,6 +55,10 @@ std::vector<float> returns_to_go(std::span<const float> rewards, const Advantage
 // C = Σ_axis α·max(0, |realised - requested| - τ)² (paper, equation "compute cost").
 float budget_penalty(const Budget& realised, const Budget& requested,
                      const PenaltyOptions& options);
+
+// C = α_time · max(0, |realised - requested| - τ)² of shares of the dense time, in place of the
+// above where the budget is a time (outside the paper).
+float time_penalty(float realised, float requested, const PenaltyOptions& options);
 
 // Fills returns, penalty and advantages of the schedules of one loader batch: groups of
 // `group_size` neighbours that share an input. Returns the deviation of the batch's advantages

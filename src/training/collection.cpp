@@ -80,6 +80,9 @@ Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& 
 void summarise(const Collection& collection, const TrainingConfig& config, CollectionMetrics& m) {
   m.actions = count_actions(config.space, collection.schedules);
   const double schedules = static_cast<double>(collection.schedules.size());
+  const auto add = [](std::optional<double>& mean, double part) {
+    mean = mean.value_or(0.0) + part;
+  };
   for (const Schedule& s : collection.schedules) {
     m.steps += s.steps();
     for (float r : s.rewards) m.reward += r;
@@ -87,9 +90,16 @@ void summarise(const Collection& collection, const TrainingConfig& config, Colle
     for (Axis axis : all_axes) {
       const size_t i = static_cast<size_t>(axis);
       const double requested = value(s.budget, axis), realised = value(s.realised, axis);
-      m.requested[i] += requested / schedules;
       m.realised[i] += realised / schedules;
+      if (s.realised_time) continue;
+      m.requested[i] += requested / schedules;
       m.gap[i] += std::abs(realised - requested) / schedules;
+    }
+    if (s.realised_time) {
+      const double requested = s.budget.kappa, realised = *s.realised_time;
+      add(m.requested_time, requested / schedules);
+      add(m.realised_time, realised / schedules);
+      add(m.time_gap, std::abs(realised - requested) / schedules);
     }
     m.penalty += s.penalty / schedules;
   }

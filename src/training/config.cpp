@@ -49,25 +49,31 @@ const char* name_of(const Names<Enum>& names, Enum value) {
   return "";
 }
 
+// `key`: [lowest, highest], or a list under `key`_list.
+BudgetSource read_source(YamlMap& budgets, const std::string& key) {
+  BudgetSource source;
+  const std::string list = key + "_list";
+  if (budgets.has(key) && budgets.has(list))
+    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.place(list), key, list);
+  if (budgets.has(list)) {
+    source.list = budgets.get<std::vector<double>>(list);
+    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.place(list), list);
+    const auto [low, high] = std::minmax_element(source.list.begin(), source.list.end());
+    source.range = {*low, *high};
+    return source;
+  }
+  const auto range = budgets.get<std::vector<double>>(key);
+  if (range.size() != 2) fail("{}: budgets.{} must be [lowest, highest]", budgets.place(key), key);
+  source.range = {range[0], range[1]};
+  return source;
+}
+
 BudgetSource read_budget(YamlMap& budgets, const std::string& key, const ActionSpace& space,
                          Axis axis) {
   BudgetSource source;
   const std::string list = key + "_list";
   const bool has_range = budgets.has(key), has_list = budgets.has(list);
-  if (has_range && has_list) {
-    fail("{}: budgets.{} and budgets.{} exclude each other", budgets.place(list), key, list);
-  }
-  if (has_list) {
-    source.list = budgets.get<std::vector<double>>(list);
-    if (source.list.empty()) fail("{}: budgets.{} is empty", budgets.place(list), list);
-    const auto [low, high] = std::minmax_element(source.list.begin(), source.list.end());
-    source.range = {*low, *high};
-  } else if (has_range || space.on(axis)) {
-    const auto range = budgets.get<std::vector<double>>(key);
-    if (range.size() != 2)
-      fail("{}: budgets.{} must be [lowest, highest]", budgets.place(key), key);
-    source.range = {range[0], range[1]};
-  }
+  if (has_range || has_list || space.on(axis)) source = read_source(budgets, key);
   if (space.on(axis)) return source;
   // An axis that is off has its only level as its budget; asking for another would be ignored.
   const float level = space.levels(axis)[0];
@@ -77,6 +83,38 @@ BudgetSource read_budget(YamlMap& budgets, const std::string& key, const ActionS
          budgets.place(has_list ? list : key), has_list ? list : key, level);
   }
   return {{level, level}, {}};
+}
+
+// A share of the dense time instead of averages per axis, which are then only what the levels
+// allow.
+void read_time_budget(YamlMap& budgets, TrainingConfig& c) {
+  for (const char* key : {"keep", "keep_list", "prune", "prune_list", "quant", "quant_list"})
+    if (budgets.has(key))
+      fail("{}: budgets.{} and a budget of time exclude each other", budgets.place(key), key);
+  c.time = read_source(budgets, "time");
+  const auto levels = [&](Axis axis) {
+    const std::vector<float> all = c.space.levels(axis);
+    return BudgetSource{{all.front(), all.back()}, {}};
+  };
+  c.kappa = levels(Axis::kappa);
+  c.rho = levels(Axis::rho);
+  c.eta = levels(Axis::eta);
+}
+
+void read_penalty(YamlMap& map, TrainingConfig& c) {
+  PenaltyOptions& penalty = c.advantage.penalty;
+  for (const char* key : {"keep", "prune", "quant"})
+    if (c.time && map.has(key))
+      fail("{}: penalty.{}: the budget is a time, whose penalty is penalty.time", map.place(key),
+           key);
+  if (!c.time && map.has("time"))
+    fail("{}: penalty.time needs a budget of time (budgets.time)", map.place("time"));
+  penalty.kappa = map.get_or("keep", penalty.kappa);
+  penalty.rho = map.get_or("prune", penalty.rho);
+  penalty.eta = map.get_or("quant", penalty.eta);
+  penalty.time = map.get_or("time", penalty.time);
+  penalty.tolerance = map.get_or("tolerance", penalty.tolerance);
+  map.reject_unknown();
 }
 
 ActionSpace read_space(YamlMap& root) {
@@ -101,9 +139,13 @@ void read_into(YamlMap& root, TrainingConfig& c) {
 
   c.space = read_space(root);
   YamlMap budgets = root.map("budgets");
-  c.kappa = read_budget(budgets, "keep", c.space, Axis::kappa);
-  c.rho = read_budget(budgets, "prune", c.space, Axis::rho);
-  c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
+  if (budgets.has("time") || budgets.has("time_list")) {
+    read_time_budget(budgets, c);
+  } else {
+    c.kappa = read_budget(budgets, "keep", c.space, Axis::kappa);
+    c.rho = read_budget(budgets, "prune", c.space, Axis::rho);
+    c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
+  }
   budgets.reject_unknown();
 
   if (auto m = root.optional_map("curriculum")) {
@@ -111,14 +153,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.curriculum.width = m->get_or("width", c.curriculum.width);
     m->reject_unknown();
   }
-  if (auto m = root.optional_map("penalty")) {
-    PenaltyOptions& penalty = c.advantage.penalty;
-    penalty.kappa = m->get_or("keep", penalty.kappa);
-    penalty.rho = m->get_or("prune", penalty.rho);
-    penalty.eta = m->get_or("quant", penalty.eta);
-    penalty.tolerance = m->get_or("tolerance", penalty.tolerance);
-    m->reject_unknown();
-  }
+  if (auto m = root.optional_map("penalty")) read_penalty(*m, c);
   if (auto m = root.optional_map("quest")) {
     c.sequence.page_size = m->get_or("page_size", c.sequence.page_size);
     c.sequence.sinks = m->get_or("sinks", c.sequence.sinks);
@@ -205,7 +240,7 @@ bool TrainingConfig::depends_on_length() const {
 }
 
 Json TrainingConfig::to_json() const {
-  return {
+  Json json{
       {"name", name},
       {"model", model},
       {"seed", seed},
@@ -257,6 +292,12 @@ Json TrainingConfig::to_json() const {
       {"distil", {{"weight", loss.distil}, {"tolerance", distil_tolerance}}},
       {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},
   };
+  if (time) {
+    json["budgets"] = {{"time", budget_json(*time)}};
+    json["penalty"] = {{"time", advantage.penalty.time},
+                       {"tolerance", advantage.penalty.tolerance}};
+  }
+  return json;
 }
 
 TrainingConfig load_training_config(

@@ -33,6 +33,8 @@ struct TrainingConfig {
   ActionSpace space{{1.0f}, {1.0f}, {16}};
   SequenceOptions sequence;  // page size, sinks, window
   BudgetSource kappa, rho, eta;
+  // Of shares of the dense time, in place of the three: needs a cost table to train with.
+  std::optional<BudgetSource> time;
   CurriculumOptions curriculum;
 
   int context = 1024;

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "model/utf8.h"
+#include "policy/cost_table.h"
 #include "training/config.h"
 #include "training/field_error.h"
 
@@ -28,7 +29,8 @@ void check_curriculum(const TrainingConfig& config) {
   check(curriculum.width > 0 && curriculum.width <= 1, "curriculum.width", curriculum.width,
         "more than 0 and at most 1");
   if (curriculum.share <= 0) return;
-  for (const BudgetSource* source : {&config.kappa, &config.rho, &config.eta})
+  for (const BudgetSource* source :
+       {&config.kappa, &config.rho, &config.eta, config.time ? &*config.time : &config.kappa})
     if (!source->list.empty())
       throw FieldError("curriculum.share",
                        "curriculum.share: a curriculum widens ranges of budgets, but budgets are "
@@ -83,10 +85,19 @@ void TrainingConfig::validate() const {
   check_budget(kappa, "budgets.keep");
   check_budget(rho, "budgets.prune");
   check_budget(eta, "budgets.quant");
+  if (time) {
+    check_budget(*time, "budgets.time");
+    try {
+      require_times_fit(space);
+    } catch (const Error& error) {
+      throw FieldError("actions.quant", fmt::format("actions.quant: {}", error.what()));
+    }
+  }
   check_curriculum(*this);
   within("penalty.keep", advantage.penalty.kappa, 0, number);
   within("penalty.prune", advantage.penalty.rho, 0, number);
   within("penalty.quant", advantage.penalty.eta, 0, number);
+  within("penalty.time", advantage.penalty.time, 0, number);
   within("penalty.tolerance", advantage.penalty.tolerance, 0, number);
   within("quest.page_size", sequence.page_size, 1, 4096);
   within("quest.sinks", sequence.sinks, 0, many);

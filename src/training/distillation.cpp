@@ -19,6 +19,9 @@ double score(const Schedule& schedule) {
 }
 
 bool meets_budget(const Schedule& schedule, double tolerance) {
+  if (schedule.realised_time)
+    return std::abs(static_cast<double>(*schedule.realised_time) - schedule.budget.kappa) <=
+           tolerance;
   for (const Axis axis : all_axes) {
     const double gap = std::abs(static_cast<double>(value(schedule.realised, axis)) -
                                 value(schedule.budget, axis));

@@ -24,6 +24,9 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("requested", m.requested);
   visit("realised", m.realised);
   visit("gap", m.gap);
+  visit("requested_time", m.requested_time);
+  visit("realised_time", m.realised_time);
+  visit("time_gap", m.time_gap);
   visit("budget_range_share", m.budget_range_share);
   visit("penalty", m.penalty);
   visit("advantage_deviation", m.advantage_deviation);
@@ -94,21 +97,34 @@ void read(const Json& json, const char* field, double& out, const std::string& w
   out = null ? std::numeric_limits<double>::quiet_NaN() : json_get<double>(json, field, where);
 }
 
+void read(const Json& json, const char* field, std::optional<double>& out,
+          const std::string& where) {
+  if (json.contains(field)) read(json, field, out.emplace(), where);
+}
+
 template <typename T>
 void read(const Json& json, const char* field, T& out, const std::string& where) {
   out = json_get<T>(json, field, where);
+}
+
+template <typename T>
+void write(Json& json, const char* field, const T& value) {
+  json[field] = value;
+}
+
+void write(Json& json, const char* field, const ActionCounts& value) {
+  json[field] = to_json(value);
+}
+
+void write(Json& json, const char* field, const std::optional<double>& value) {
+  if (value) json[field] = *value;
 }
 
 }  // namespace
 
 Json to_json(const CollectionMetrics& metrics) {
   Json json = Json::object();
-  visit_fields(metrics, [&](const char* field, const auto& value) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ActionCounts>)
-      json[field] = to_json(value);
-    else
-      json[field] = value;
-  });
+  visit_fields(metrics, [&](const char* field, const auto& value) { write(json, field, value); });
   return json;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,10 @@ struct CollectionMetrics {
   double perplexity = 0;
   std::array<double, 3> requested{}, realised{};  // means over schedules: κ, ρ, η
   std::array<double, 3> gap{};                    // mean |realised - requested|
-  double budget_range_share = 1;                  // of the last input (training/curriculum.h)
+  // Of a budget that is a time, means over schedules of shares of the dense time and of their
+  // difference's magnitude; `requested` and `gap` are 0 then. Not written where there is none.
+  std::optional<double> requested_time, realised_time, time_gap;
+  double budget_range_share = 1;  // of the last input (training/curriculum.h)
   double penalty = 0;
   double advantage_deviation = 0;                   // before whitening, mean over loader batches
   double loss = 0, entropy = 0, clip_fraction = 0;  // means over the collection's minibatches

@@ -107,6 +107,7 @@ void append(Schedule& schedule, const StepRecord& record, float log_likelihood, 
 Budget draw_budget(const TrainingConfig& config, uint64_t position) {
   Random random({.seed = config.seed, .stream = RandomStream::budget, .block = position});
   const double range_share = budget_range_share(config, position);
+  if (config.time) return time_budget(draw(*config.time, range_share, random));
   Budget budget;
   budget.kappa = draw(config.kappa, range_share, random);
   budget.rho = draw(config.rho, range_share, random);
@@ -178,6 +179,8 @@ std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
   for (size_t n = 0; n < controlled.size(); ++n) {
     schedules[n].budget = controlled[n].episode.budget();
     schedules[n].realised = controlled[n].episode.realised();
+    if (controlled[n].episode.timed())
+      schedules[n].realised_time = controlled[n].episode.realised_time();
   }
   if (times) {
     times->policy += step_times.policy_seconds;

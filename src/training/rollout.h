@@ -28,7 +28,8 @@ struct RolloutTimes {
 };
 
 // The budget of the input at `position`, drawn by (seed, position) from the ranges or, under a
-// curriculum, from the part of them that is in use there; an axis that is off gets its level.
+// curriculum, from the part of them that is in use there; an axis that is off gets its level. A
+// time_budget() under a configuration for times.
 Budget draw_budget(const TrainingConfig& config, uint64_t position);
 
 // K schedules of every input, neighbours in the result, with rewards but without advantages. Throws

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sol/episode.h"
@@ -10,16 +11,17 @@ namespace sol {
 
 struct Schedule {
   // Observed and done at each of the T steps.
-  std::vector<float> hidden;          // h_{t-1}, [T][d]
-  std::vector<float> embedding;       // e(x_t), [T][d]
-  std::vector<Features> features;     // [T]
-  std::vector<int> previous_actions;  // [T]; -1 is the start symbol
-  std::vector<int> actions;           // [T], as executed
-  std::vector<uint8_t> effective;     // [T]
-  std::vector<float> rewards;         // r_t, [T]
-  std::vector<float> log_likelihood;  // log p(y_t), nats, [T]
-  Budget budget;                      // requested
-  Budget realised;                    // averages over effective steps
+  std::vector<float> hidden;           // h_{t-1}, [T][d]
+  std::vector<float> embedding;        // e(x_t), [T][d]
+  std::vector<Features> features;      // [T]
+  std::vector<int> previous_actions;   // [T]; -1 is the start symbol
+  std::vector<int> actions;            // [T], as executed
+  std::vector<uint8_t> effective;      // [T]
+  std::vector<float> rewards;          // r_t, [T]
+  std::vector<float> log_likelihood;   // log p(y_t), nats, [T]
+  Budget budget;                       // requested; a time_budget() where there is a realised time
+  Budget realised;                     // averages over effective steps
+  std::optional<float> realised_time;  // of the dense time, over effective steps
 
   // Of the chosen actions at the rollout's temperature, by the inference network that chose them
   // and by the training network before the update; 0 on steps that are not effective.

@@ -55,6 +55,7 @@ bool exchange_schedules(std::span<Schedule> batch, int horizon, const Lanes& lan
       const Schedule& s = batch[i];
       write(mine, s.budget);
       write(mine, s.realised);
+      write(mine, s.realised_time);
       write(mine, s.actions);
       write(mine, s.effective);
       write(mine, s.rewards);
@@ -72,6 +73,7 @@ bool exchange_schedules(std::span<Schedule> batch, int horizon, const Lanes& lan
     Schedule& s = batch[i];
     reader.read(s.budget);
     reader.read(s.realised);
+    reader.read(s.realised_time);
     reader.read(s.actions, steps);
     reader.read(s.effective, steps);
     reader.read(s.rewards, steps);

@@ -32,8 +32,8 @@ std::string data_identity(const BlockDataset& data) {
 }
 
 // What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
-Json run_identity(const FrozenModel& model, const BlockDataset& data,
-                  const TrainingConfig& config) {
+Json run_identity(const FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
+                  const CostTable* costs) {
   Json settings = config.to_json();
   settings.erase("name");
   settings.erase("model");
@@ -42,6 +42,7 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data,
                 {"model_fingerprint", model.fingerprint()},
                 {"precision", to_string(model.precision())},
                 {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
+  if (costs) identity["costs"] = costs->to_json();
   if (model.weight_format() != WeightFormat::automatic)
     identity["weights"] = std::string(weights_name(model));
   if (const auto options = model.outside_paper(); !options.empty())
@@ -81,7 +82,7 @@ class Trainer {
               group},
         shape_(network_shape(model, config)),
         order_(data.size(), config.seed),
-        identity_(run_identity(model, data, config)),
+        identity_(run_identity(model, data, config, options.costs.get())),
         network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out) {}
@@ -245,6 +246,8 @@ class Trainer {
     settings.horizon = config_.horizon;
     settings.sequence = config_.sequence;
     settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
+    settings.costs = options_.costs;
+    if (config_.time) settings.time = config_.time->range;
     settings.model_fingerprint = model_.fingerprint();
     Json training = run_record();
     training["updates"] = counters_.updates;
@@ -260,7 +263,7 @@ class Trainer {
   Collection collect(std::stop_token stop) {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
     const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature,
-                                            config_.seed, options_.deterministic);
+                                            config_.seed, options_.deterministic, options_.costs);
     const auto on_batch = [&](int64_t steps) {
       if (callbacks_.on_batch)
         callbacks_.on_batch(
@@ -356,6 +359,15 @@ class Trainer {
 void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
                        const TrainerOptions& options) {
   config.validate();
+  if (config.time && !options.costs)
+    fail(
+        "the configuration's budget is a time (budgets.time): a table of what steps cost is needed "
+        "(sol train --costs FILE, which `sol calibrate` writes)");
+  if (!config.time && options.costs)
+    fail("a table of costs is given, but the configuration's budget is no time (budgets.time)");
+  if (options.costs && options.costs->horizon() != config.horizon)
+    fail("the table of costs is for episodes of {} steps, rollout.horizon is {}",
+         options.costs->horizon(), config.horizon);
   if (config.context + config.horizon > model.max_position_embeddings) {
     fail(
         "rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a "

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 
+#include "policy/cost_table.h"
 #include "sol/frozen_model.h"
 #include "text/block_dataset.h"
 #include "training/config.h"
@@ -20,6 +22,8 @@ struct TrainerOptions {
       out;  // becomes a controller directory; train.jsonl and checkpoint/ lie in it
   std::filesystem::path initial{};  // a controller whose policy to start from; empty: a fresh one
   bool resume = false;              // from OUT/checkpoint; a start when there is none
+  // What steps cost: with a configuration for times, and with no other.
+  std::shared_ptr<const CostTable> costs = nullptr;
   bool overwrite = false;  // an OUT that holds a run or a controller already is an error otherwise
   std::string model_name{}, command{};  // for the record: the model's directory, as typed
   // As in ModelOptions, and LibTorch's part on one thread: then every thread count gives the same
@@ -57,7 +61,8 @@ struct TrainingOutcome {
 // What train_controller refuses before any work, for a caller that has long data to prepare first:
 // throws Error for a configuration that contradicts itself or does not fit the model's positions,
 // an unwritable output directory, one that holds a model, a run already (unless resumed or
-// overwritten), or, to be resumed, a controller without a checkpoint.
+// overwritten), or, to be resumed, a controller without a checkpoint; costs without a budget of
+// time, or the other way round.
 void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
                        const TrainerOptions& options);
 

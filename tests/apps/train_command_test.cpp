@@ -241,5 +241,49 @@ TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
   expect_no_leftovers();
 }
 
+TEST_F(TrainCommand, TrainsForTimesWithATableOfTheModel) {
+  const std::string costs = (dir.path() / "costs.json").string();
+  const RunResult measured = run_sol({"calibrate", "--context", "16,36", "--horizon", "4",
+                                      "--repetitions", "3", "--precision", "f32", "-o", costs});
+  ASSERT_EQ(measured.code, 0) << testing::PrintToString(measured);
+  // A machine on which all that is dropped saves a lot, so that there is something to learn.
+  Json table = read_json(costs);
+  table["costs"]["channels_saved_ms"] = {0.5, 0.4, 0.2, 0.1};
+  for (Json& length : table["costs"]["lengths"]) {
+    length["dense_ms"] = 1.0;
+    length["refresh_ms"] = 0.1;
+    length["saved_ms"] = {0.2, 0.15, 0.1, 0.05};
+  }
+  write(fs::path(costs).filename(), table.dump());
+  const std::vector<std::string> timed{"--set", "actions.quant=[q16]", "--set",
+                                       "budgets={time: [0.5, 1.0]}"};
+  const auto train_timed = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), timed.begin(), timed.end());
+    return train(more);
+  };
+  expect_error(train_timed({}), {"--costs FILE"});
+  expect_error(train({"--costs", costs}), {"budget is no time"});
+  const RunResult result = train_timed({"--costs", costs});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("time 0."), std::string::npos) << result.err;
+  const Json controller = read_json(out / "controller.json");
+  EXPECT_EQ(controller["format_version"], 3);
+  EXPECT_EQ(controller["costs"], table["costs"]);
+  EXPECT_EQ(controller["time_range"], Json({0.5, 1.0}));
+  EXPECT_TRUE(controller["training"]["last_collection"].contains("time_gap"));
+  const RunResult text_result =
+      run_sol({"generate", "-c", out.string(), "--ms", "0.8", "-n", "20", "Once"});
+  EXPECT_EQ(text_result.code, 0) << testing::PrintToString(text_result);
+
+  table["run"]["model_fingerprint"] = "another";
+  write("other.json", table.dump());
+  expect_error(train_timed({"--overwrite", "--costs", (dir.path() / "other.json").string()}),
+               {"other.json", "model_fingerprint"});
+  expect_error(train_timed({"--overwrite", "--costs", costs, "--set", "quest.page_size=16"}),
+               {"costs.json", "page_size"});
+  expect_error(train_timed({"--overwrite", "--costs", costs, "--set", "rollout.horizon=8"}),
+               {"costs.json", "episodes of 4 steps"});
+}
+
 }  // namespace
 }  // namespace sol::test

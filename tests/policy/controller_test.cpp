@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "file_size_limit.h"
+#include "policy/cost_table.h"
 #include "support_policy.h"
 
 namespace sol {
@@ -234,7 +235,7 @@ TEST_F(ControllerFiles, EveryFieldIsRequiredAndTyped) {
 }
 
 TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
-  EXPECT_THAT(edited([](Json& j) { j["format_version"] = 3; }), HasSubstr("format version 3"));
+  EXPECT_THAT(edited([](Json& j) { j["format_version"] = 4; }), HasSubstr("format version 4"));
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
   EXPECT_THAT(edited([](Json& j) { j["weights"] = "../elsewhere.safetensors"; }),
               HasSubstr("elsewhere"));
@@ -376,6 +377,72 @@ TEST(Controller, BudgetsOutsideTheTrainedRangesAreFlagged) {
   const std::string two = c.outside_trained_ranges({0.05f, 0.5f, 0.5f});
   EXPECT_THAT(two, HasSubstr("kappa"));
   EXPECT_THAT(two, HasSubstr("rho = 0.5"));
+}
+
+// Four actions that save time, by a table of one length.
+Controller timed_controller(const std::function<void(ControllerSettings&)>& edit = {}) {
+  PolicyNetworkShape four = shape();
+  four.actions = 4;
+  ControllerSettings s = settings();
+  s.frontier.clear();
+  s.ranges.eta = {1.0, 1.0};
+  s.time = {0.4, 0.9};
+  s.costs = std::make_shared<const CostTable>(
+      CostTable(16, {0.5f}, {{100, 10, 16, {2}}, {300, 20, 16, {6}}}, {4}));
+  if (edit) edit(s);
+  return Controller(ActionSpace({0.5f, 1.0f}, {0.5f, 1.0f}, {16}), s,
+                    std::make_shared<const PolicyNetwork>(four, test::random_parameters(four, 5)));
+}
+
+TEST(Controller, KeepsTheTimesItWasTrainedFor) {
+  const TemporaryDirectory dir;
+  timed_controller().save(dir.path());
+  EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 3);
+  const Controller loaded = Controller::load(dir.path());
+  ASSERT_TRUE(loaded.settings().costs);
+  EXPECT_EQ(loaded.settings().costs->to_json(), timed_controller().settings().costs->to_json());
+  EXPECT_EQ(loaded.settings().time.low, 0.4);
+  EXPECT_EQ(loaded.settings().time.high, 0.9);
+  EXPECT_EQ(loaded.greedy_policy()->costs(), loaded.settings().costs.get());
+  EXPECT_EQ(controller().greedy_policy()->costs(), nullptr);
+
+  // 8 ms at 100 keys, 1 of them for the refresh; 4.5 ms would be 0.35, which was not trained.
+  EXPECT_EQ(loaded.budget_for_ms(8, 100), time_budget(0.7f));
+  EXPECT_EQ(loaded.budget_for_ms(4.5, 100), time_budget(0.4f));
+  EXPECT_EQ(loaded.outside_trained_ranges(time_budget(0.9f)), "");
+  EXPECT_THAT(loaded.outside_trained_ranges(time_budget(0.3f)),
+              HasSubstr("0.3 of the dense time is outside the trained range 0.4..0.9"));
+  EXPECT_THAT(error_of([&] { loaded.budget_for_net_keep(0.5); }), HasSubstr("trained for times"));
+}
+
+TEST(Controller, TimesThatMakeNoSenseAreRefused) {
+  const auto refused = [](const std::function<void(ControllerSettings&)>& edit) {
+    return error_of([&] { timed_controller(edit); });
+  };
+  EXPECT_THAT(refused([](ControllerSettings& s) { s.time = {0.9, 0.4}; }), HasSubstr("the time"));
+  EXPECT_THAT(refused([](ControllerSettings& s) { s.horizon = 8; }), HasSubstr("16 steps"));
+  EXPECT_THAT(refused([](ControllerSettings& s) { s.frontier = settings().frontier; }),
+              HasSubstr("no frontier"));
+  Controller timed = timed_controller();
+  EXPECT_THAT(error_of([&] { timed.set_frontier(settings().frontier); }), HasSubstr("no frontier"));
+  ControllerSettings with_bits = settings();
+  with_bits.frontier.clear();
+  with_bits.costs = timed.settings().costs;
+  EXPECT_THAT(error_of([&] { controller(5, with_bits); }), HasSubstr("bits save no time"));
+
+  const TemporaryDirectory dir;
+  timed.save(dir.path());
+  const auto edited = [&](const std::function<void(Json&)>& edit) {
+    Json json = read_json(dir.path() / "controller.json");
+    edit(json);
+    write_file_atomically(dir.path() / "controller.json", json.dump());
+    const std::string text = error_of([&] { Controller::load(dir.path()); });
+    timed.save(dir.path());
+    return text;
+  };
+  EXPECT_THAT(edited([](Json& j) { j.erase("time_range"); }), HasSubstr("time_range"));
+  EXPECT_THAT(edited([](Json& j) { j["costs"]["shares"] = {2.0}; }), HasSubstr("shares"));
+  EXPECT_THAT(edited([](Json& j) { j["costs"] = 3; }), HasSubstr("costs"));
 }
 
 }  // namespace

@@ -90,5 +90,29 @@ TEST(CostTable, MeasuresAModel) {
   EXPECT_THAT([&] { measure_costs(*model, options); }, throws({"1048576"}));
 }
 
+TEST(CostTable, TurnsTimesIntoSharesOfTheDenseTime) {
+  const CostTable costs = made();
+  const Budget lowest{0.5f, 0.5f, 1.0f};
+  // A token at 100 keys: 10 ms densely, at least 10 - 2 - 4 and 1 of a refresh otherwise.
+  EXPECT_DOUBLE_EQ(costs.share_for(10, 100, lowest), 1.0);
+  EXPECT_DOUBLE_EQ(costs.share_for(8, 100, lowest), 0.7);
+  EXPECT_DOUBLE_EQ(costs.share_ms(0.7, 100), 8);
+  EXPECT_DOUBLE_EQ(costs.share_ms(1.0, 100), 10);  // nothing to refresh
+  EXPECT_DOUBLE_EQ(costs.share_for(0.1, 100, lowest), 0.4);
+  EXPECT_DOUBLE_EQ(costs.share_for(0.1, 100, lowest, 0.6), 0.6);
+  EXPECT_DOUBLE_EQ(costs.share_for(8, 200, lowest), 7.0 / 15);
+  const CostTable slower(16, {0.5f}, {{100, 10, 8, {0}}}, {0.3});
+  EXPECT_DOUBLE_EQ(slower.share_for(5, 100, lowest), 1.0);  // the refresh costs more than is saved
+}
+
+TEST(CostTable, BitsAreNoTime) {
+  require_times_fit(ActionSpace({0.5f, 1.0f}, {1.0f}, {16}));
+  EXPECT_THAT(
+      [] {
+        require_times_fit(ActionSpace({0.5f, 1.0f}, {1.0f}, {5, 16}));
+      },
+      throws({"bits save no time", "from 5 bits"}));
+}
+
 }  // namespace
 }  // namespace sol

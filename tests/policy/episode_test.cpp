@@ -1,5 +1,6 @@
 #include "sol/episode.h"
 
+#include "policy/cost_table.h"
 #include "support_policy.h"
 
 namespace sol {
@@ -88,6 +89,43 @@ TEST(Episode, RejectsWhatMakesNoSense) {
   EXPECT_EQ(episode.steps(), 0);
   episode.record(7, 100);
   EXPECT_THAT(error_of([&] { episode.record(7, 101); }), HasSubstr("1 steps"));
+}
+
+// Dense 10 ms at 100 keys and 20 at 300; half the context saves 2 and 6, half the channels 4.
+TEST(Episode, CountsTimesWhereTheBudgetIsOne) {
+  const CostTable costs(4, {0.5f}, {{100, 10, 4, {2}}, {300, 20, 4, {6}}}, {4});
+  const ActionSpace space({0.5f, 1.0f}, {0.5f, 1.0f}, {16});
+  Episode episode(space, time_budget(0.8f), {4, 4, 2, &costs});
+  EXPECT_EQ(episode.budget(), (Budget{0.8f, 0.8f, 1.0f}));
+  EXPECT_EQ(episode.features(7), (Features{0.25f, 0, 0.8f, 0.8f, 1, 0, 0, 0}));
+  EXPECT_EQ(episode.record(0, 7), space.dense_index());  // too short to count
+  EXPECT_EQ(episode.features(100), (Features{0.5f, 1, 0.8f, 0.8f, 1, 0, 0, 0}));
+  EXPECT_EQ(episode.realised(), Budget{});  // nothing but dense steps so far
+  EXPECT_FLOAT_EQ(episode.realised_time(), 0.8f);
+
+  episode.record(space.index({0.5f, 1.0f, 16}), 100);  // 8 ms of 10
+  EXPECT_NEAR(episode.features(200)[5], 0, 1e-7);
+  episode.record(space.index({0.5f, 0.5f, 16}), 200);  // 15 - 4 - 4 ms of 15
+  const Features features = episode.features(201);
+  EXPECT_FLOAT_EQ(features[5], -0.2f);
+  EXPECT_EQ(features[6], features[5]);
+  EXPECT_EQ(features[7], 0);
+  EXPECT_FLOAT_EQ(episode.realised_time(), 0.6f);
+  EXPECT_EQ(episode.realised(), (Budget{0.5f, 0.75f, 1.0f}));
+  EXPECT_EQ(episode.effective_steps(), 2);
+}
+
+// An axis that is off has its level as its budget, but a time stays what was asked for.
+TEST(Episode, ATimeIsNoAverageOfAnAxis) {
+  const CostTable costs(4, {0.5f}, {{100, 10, 4, {2}}}, {4});
+  const ActionSpace space({1.0f}, {0.5f, 1.0f}, {16});
+  const Episode episode(space, time_budget(0.7f), {4, 4, 2, &costs});
+  EXPECT_FLOAT_EQ(episode.features(100)[2], 0.7f);
+  EXPECT_FALSE(Episode(space, {}, {}).timed());
+  EXPECT_THAT(error_of([&] {
+                Episode(test::two_levels(), time_budget(0.7f), {4, 4, 2, &costs});
+              }),
+              HasSubstr("bits save no time"));
 }
 
 }  // namespace

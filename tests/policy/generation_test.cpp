@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "policy/cost_table.h"
 #include "policy/policies.h"
 #include "sol/error.h"
 #include "support.h"
@@ -383,6 +384,58 @@ TEST(Generation, GivenTokensAreTakenInsteadOfDrawnOnes) {
   ASSERT_EQ(tokens.size(), 5u);
   EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.begin() + 4), options.given);
   EXPECT_EQ(tokens[4], argmax(generation.logits()));
+}
+
+// Half of the channels at every step, whatever is asked for: 0.6 of the dense time.
+class TimedPolicy final : public Policy {
+ public:
+  std::string name() const override { return "timed"; }
+  const ActionSpace& space() const override { return space_; }
+  const CostTable* costs() const override { return &costs_; }
+  std::unique_ptr<PolicyState> begin(const Budget& budget, int, const EpisodeId&) const override {
+    asked.push_back(budget);
+    return std::make_unique<PolicyState>();
+  }
+  void next(std::span<PolicyStep> steps) const override {
+    for (PolicyStep& step : steps) step.action = 0;
+  }
+  mutable std::vector<Budget> asked;
+
+ private:
+  CostTable costs_{horizon, {0.5f}, {{100, 10, 4, {1}}}, {4}};
+  ActionSpace space_{{1.0f}, {0.5f, 1.0f}, {16}};
+};
+
+TEST(Generation, ATimeIsAskedForAndMadeUpFor) {
+  const auto model = tiny_model();
+  const TimedPolicy policy;
+  GenerationOptions options = options_for(3 * horizon);
+  options.budget = time_budget(0.7f);
+  options.make_up = true;
+  const GenerationResult result = generate(*model, policy, prompt_of(24), options);
+  EXPECT_NEAR(result.requested_time, 0.7, 1e-6);
+  EXPECT_NEAR(result.realised_time, 0.6, 1e-6);
+  EXPECT_EQ(result.realised, (Budget{1.0f, 0.5f, 1.0f}));
+  // After one episode at 0.6 the next may take 0.8, after two 0.9.
+  ASSERT_EQ(policy.asked.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(policy.asked[i].kappa, 0.7 + 0.1 * static_cast<double>(i), 1e-6);
+    EXPECT_EQ(policy.asked[i].rho, policy.asked[i].kappa);
+  }
+}
+
+TEST(Generation, EachEpisodesLengthDecidesAboutItsRequest) {
+  const auto model = tiny_model();
+  const TimedPolicy policy;
+  GenerationOptions options = options_for(2 * horizon);
+  std::vector<int> lengths;
+  options.budget_at = [&](int keys) {
+    lengths.push_back(keys);
+    return time_budget(keys < 28 ? 0.9f : 0.8f);
+  };
+  generate(*model, policy, prompt_of(24), options);
+  EXPECT_EQ(policy.asked, (std::vector<Budget>{time_budget(0.9f), time_budget(0.8f)}));
+  EXPECT_EQ(lengths.front(), 26);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "served.h"
+#include "sol/episode.h"
 
 namespace sol {
 namespace {
@@ -59,6 +60,20 @@ TEST(LatencyTarget, LowersNoChannelsForManySequences) {
   EXPECT_LT(target.next(100, 0, 0, 4).rho, 1.0f);
   EXPECT_EQ(target.next(100, 16, 16 * 12.0, 5), Budget{});
   EXPECT_DOUBLE_EQ(target.fastest_ms(100), target.dense_ms(100));
+}
+
+TEST(LatencyTarget, AsksAPolicyForTimesForShares) {
+  const CostTable costs = test::made_costs();
+  EXPECT_EQ(LatencyTarget(costs, 10.0, lowest, 0.3).next(100, 0, 0), time_budget(1.0f));
+  const Budget budget = LatencyTarget(costs, 8.0, lowest, 0.3).next(100, 0, 0);
+  EXPECT_NEAR(costs.share_ms(static_cast<double>(budget.kappa), 100), 8.0, 1e-5);
+  EXPECT_EQ(budget.rho, budget.kappa);
+  EXPECT_EQ(LatencyTarget(costs, 0.1, lowest, 0.9).next(100, 0, 0), time_budget(0.9f));
+  // A machine that is a fifth slower is asked for less after an episode.
+  LatencyTarget target(costs, 8.0, lowest, 0.3);
+  const float first = target.next(100, 0, 0).kappa;
+  const int tokens = costs.horizon();
+  EXPECT_LT(target.next(100, tokens, 1.2 * 8.0 * tokens).kappa, first - 0.05f);
 }
 
 }  // namespace

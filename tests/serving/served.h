@@ -50,7 +50,10 @@ class TestServer {
  public:
   explicit TestServer(SchedulerOptions options = default_options(), HttpOptions http = {},
                       bool with_controller = true)
-      : served_(load_served(with_controller)), scheduler_(served_, options, metrics_) {
+      : TestServer(load_served(with_controller), options, http) {}
+  explicit TestServer(ServedModel served, SchedulerOptions options = default_options(),
+                      HttpOptions http = {})
+      : served_(std::move(served)), scheduler_(served_, options, metrics_) {
     http.port = 0;
     http.threads = 48;
     server_ = std::make_unique<HttpServer>(http, metrics_);

@@ -219,5 +219,31 @@ TEST(Advantage, RefusesIncompleteGroupsAndMixedLengths) {
   EXPECT_THROW(assign_advantages(mixed, 2, {}), Error);
 }
 
+TEST(Advantages, OfATimeArePenalisedByItAlone) {
+  PenaltyOptions options;
+  options.time = 50;
+  options.tolerance = 0.02;
+  EXPECT_FLOAT_EQ(time_penalty(0.7f, 0.7f, options), 0);
+  EXPECT_FLOAT_EQ(time_penalty(0.715f, 0.7f, options), 0);
+  EXPECT_NEAR(time_penalty(0.82f, 0.7f, options), 50 * 0.1 * 0.1, 1e-5);
+  EXPECT_NEAR(time_penalty(0.58f, 0.7f, options), 50 * 0.1 * 0.1, 1e-5);
+
+  Schedule schedule;
+  schedule.rewards = {-1, -1};
+  schedule.effective = {1, 1};
+  schedule.budget = time_budget(0.7f);
+  schedule.realised = {0.1f, 0.1f, 1.0f};  // far from 0.7 on either axis
+  schedule.realised_time = 0.8f;
+  std::vector<Schedule> group{schedule, schedule};
+  group[1].realised_time = 0.7f;
+  AdvantageOptions advantage;
+  advantage.penalty = options;
+  advantage.whiten = false;
+  assign_advantages(group, 2, advantage);
+  EXPECT_NEAR(group[0].penalty, 50 * 0.08 * 0.08, 1e-4);
+  EXPECT_EQ(group[1].penalty, 0);
+  EXPECT_NEAR(group[1].advantages[0], 0.5 * 50 * 0.08 * 0.08, 1e-4);
+}
+
 }  // namespace
 }  // namespace sol::test

@@ -113,7 +113,7 @@ TEST(Configs, EveryFileLoads) {
     EXPECT_NO_THROW(load_training_config(entry.path())) << entry.path();
     ++count;
   }
-  EXPECT_GE(count, 21);
+  EXPECT_GE(count, 23);
 }
 
 TEST(Configs, DefaultModelsLevelsAndBudgets) {
@@ -364,6 +364,37 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"data.format", "wikitext"}}) {
     EXPECT_NE(a, load(minimal, {{key, value}}).to_json()) << key;
   }
+}
+
+TEST_F(ConfigText, ATimeStandsForTheBudgetsOfTheAxes) {
+  const std::string levels =
+      "name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n";
+  const TrainingConfig c =
+      load(levels + "budgets: {time: [0.4, 0.9]}\npenalty: {time: 70, tolerance: 0.01}\n");
+  ASSERT_TRUE(c.time);
+  EXPECT_EQ(c.time->range.low, 0.4);
+  EXPECT_EQ(c.time->range.high, 0.9);
+  EXPECT_EQ(c.advantage.penalty.time, 70);
+  EXPECT_EQ(c.advantage.penalty.tolerance, 0.01);
+  EXPECT_NEAR(c.kappa.range.low, 0.5, 1e-6);  // what the levels allow
+  EXPECT_NEAR(c.rho.range.low, 0.3, 1e-6);
+  EXPECT_EQ(c.to_json()["budgets"], (Json{{"time", {0.4, 0.9}}}));
+  EXPECT_EQ(load(levels + "budgets: {time_list: [0.5, 0.7]}\n").time->list.size(), 2u);
+  EXPECT_FALSE(load(minimal).time);
+  EXPECT_FALSE(load(minimal).to_json()["penalty"].contains("time"));
+
+  using testing::HasSubstr;
+  EXPECT_THAT(error(levels + "budgets:\n  time: [0.4, 1]\n  keep: [0.5, 1]\n"),
+              HasSubstr("line 5: budgets.keep and a budget of time exclude each other"));
+  EXPECT_THAT(error(levels + "budgets:\n  time: [0.4, 1.5]\n"),
+              HasSubstr("line 4: budgets.time is 1.5"));
+  EXPECT_THAT(error(levels + "budgets: {time: [0.4, 1]}\npenalty:\n  keep: 5\n"),
+              HasSubstr("line 5: penalty.keep: the budget is a time"));
+  EXPECT_THAT(error(levels + "budgets: {keep: [0.5, 1], prune: [0.3, 1]}\npenalty:\n  time: 5\n"),
+              HasSubstr("line 5: penalty.time needs a budget of time"));
+  EXPECT_THAT(error("name: x\nactions:\n  keep: [0.5, 1.0]\n  prune: [s100]\n  quant: [q5, q16]\n"
+                    "budgets: {time: [0.4, 1]}\n"),
+              HasSubstr("line 5: actions.quant: bits save no time"));
 }
 
 }  // namespace
