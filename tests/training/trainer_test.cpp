@@ -9,95 +9,14 @@
 #include "base/threads.h"
 #include "file_size_limit.h"
 #include "golden_schedules.h"
-#include "policy/cost_table.h"
-#include "ranks.h"
 #include "sol/controller.h"
 #include "sol/error.h"
 #include "throws.h"
+#include "trainer_fixture.h"
 #include "training/checkpoint.h"
 
 namespace sol::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-BlockDataset random_blocks(int64_t blocks, int length, uint64_t seed = 1) {
-  Random random({.seed = seed, .stream = RandomStream::test});
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < blocks * length; ++i)
-    ids.push_back(static_cast<int32_t>(random.below(320)));
-  return BlockDataset::from_ids(std::move(ids), length);
-}
-
-// A tiny model and runs of a few updates with accumulation across collections.
-class TrainerTest : public testing::Test {
- protected:
-  TrainerTest() {
-    config_.name = "tiny";
-    config_.space = ActionSpace({0.25f, 1.0f}, {0.5f, 1.0f}, {3, 16});
-    config_.kappa.range = {0.25, 1.0};
-    config_.rho.range = {0.5, 1.0};
-    config_.eta.range = {0.1875, 1.0};
-    config_.context = 24;
-    config_.horizon = 4;
-    config_.schedules = 4;
-    config_.batch = 2;
-    config_.policy.d_model = 16;
-    config_.policy.max_length = 8;
-    config_.minibatch = 12;     // three schedules
-    config_.target_steps = 40;  // two loader batches: 16 schedules, minibatches of 3,3,3,3,3,1
-    config_.grad_accum = 4;
-    config_.updates = 5;
-    config_.checkpoint_updates = 1000;
-  }
-
-  // Runs until finished or, when `stop_after` > 0, until that many collections are done.
-  TrainingOutcome train(const fs::path& out, bool resume = false, int stop_after = 0) {
-    std::stop_source stop;
-    int collections = 0;
-    const TrainingCallbacks callbacks{
-        .on_collection =
-            [&](const CollectionMetrics& m) {
-              seen_.push_back(m);
-              if (++collections == stop_after) stop.request_stop();
-            },
-        .on_batch = {},
-        .on_note = [&](const std::string& text) { notes_.push_back(text); }};
-    TrainerOptions options;
-    options.out = out;
-    options.initial = initial_;
-    options.resume = resume;
-    options.overwrite = overwrite_;
-    options.deterministic = deterministic_;
-    options.costs = costs_;
-    return train_controller(*model_, data_, config_, options, callbacks, stop.get_token());
-  }
-
-  std::string error(const fs::path& out, bool resume = false) {
-    try {
-      train(out, resume);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
-  }
-
-  fs::path out(const char* name = "out") const { return directory_.path() / name; }
-  static std::string weights(const fs::path& dir) {
-    return read_file(dir / read_json(dir / "controller.json")["weights"].get<std::string>());
-  }
-
-  TemporaryDirectory directory_;
-  std::unique_ptr<FrozenModel> model_ =
-      load_model(test_data() / "golden" / "tiny_untied_f32", {.precision = Precision::f32});
-  TrainingConfig config_;
-  BlockDataset data_ = random_blocks(9, 29);
-  bool overwrite_ = false, deterministic_ = false;
-  fs::path initial_;
-  std::shared_ptr<const CostTable> costs_;
-  std::vector<CollectionMetrics> seen_;
-  std::vector<std::string> notes_;
-};
 
 TEST_F(TrainerTest, WritesAControllerAndALog) {
   const TrainingOutcome outcome = train(out());
@@ -153,71 +72,6 @@ TEST_F(TrainerTest, LearnsToMeetItsBudgets) {
   EXPECT_LT(mean_penalty(seen_.size() - 5, seen_.size()), 0.3 * mean_penalty(0, 5));
   for (size_t axis = 0; axis < 3; ++axis)
     EXPECT_LT(seen_.back().realised[axis], seen_.front().realised[axis]);
-}
-
-// A step takes 10 ms; the low level of κ saves 1 of them and that of ρ 5.
-class TimedTrainerTest : public TrainerTest {
- protected:
-  TimedTrainerTest() {
-    config_.space = ActionSpace({0.25f, 1.0f}, {0.5f, 1.0f}, {16});
-    config_.eta.range = {1.0, 1.0};
-    config_.time = BudgetSource{{0.45, 0.45}, {}};
-    costs_ = table(5);
-  }
-  static std::shared_ptr<const CostTable> table(double channels_save) {
-    return std::make_shared<const CostTable>(4, std::vector<float>{0.25f, 0.5f},
-                                             std::vector<CostTable::Length>{{24, 10, 4, {1, 0.5}}},
-                                             std::vector<double>{channels_save, channels_save});
-  }
-};
-
-TEST_F(TimedTrainerTest, LearnsToMeetItsTimes) {
-  config_.updates = 80;
-  config_.grad_accum = 2;
-  config_.optimiser.learning_rate = 3e-3;
-  train(out());
-  const auto mean = [&](size_t begin, size_t end, const auto& of) {
-    double sum = 0;
-    for (size_t i = begin; i < end; ++i) sum += of(seen_[i]);
-    return sum / static_cast<double>(end - begin);
-  };
-  const size_t n = seen_.size();
-  ASSERT_GE(n, 20u);
-  const auto penalty = [](const CollectionMetrics& m) { return m.penalty; };
-  const auto gap = [](const CollectionMetrics& m) { return *m.time_gap; };
-  EXPECT_LT(mean(n - 5, n, penalty), 0.3 * mean(0, 5, penalty));
-  EXPECT_LT(mean(n - 5, n, gap), 0.6 * mean(0, 5, gap));
-  EXPECT_DOUBLE_EQ(*seen_.back().requested_time, static_cast<double>(0.45f));
-  // What saves most is what is given up.
-  EXPECT_LT(seen_.back().realised[1], 0.7);
-
-  const Controller controller = Controller::load(out());
-  ASSERT_TRUE(controller.settings().costs);
-  EXPECT_EQ(controller.settings().costs->to_json(), costs_->to_json());
-  EXPECT_EQ(controller.settings().time.low, 0.45);
-  EXPECT_EQ(controller.settings().ranges.rho.low, 0.5);
-}
-
-TEST_F(TimedTrainerTest, TheTableBelongsToTheRun) {
-  train(out("whole"));
-  train(out("parts"), false, 2);
-  costs_ = table(4);
-  EXPECT_THAT(error(out("parts"), true), testing::HasSubstr("costs/channels_saved_ms"));
-  costs_ = table(5);
-  EXPECT_TRUE(train(out("parts"), true).finished);
-  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
-}
-
-TEST_F(TimedTrainerTest, TimesAndTablesGoTogether) {
-  costs_ = nullptr;
-  EXPECT_THAT(error(out()), testing::HasSubstr("--costs FILE"));
-  costs_ = table(5);
-  config_.time.reset();
-  EXPECT_THAT(error(out()), testing::HasSubstr("budget is no time"));
-  config_.time = BudgetSource{{0.5, 1.0}, {}};
-  config_.horizon = 3;
-  EXPECT_THAT(error(out()), testing::HasSubstr("episodes of 4 steps"));
-  EXPECT_FALSE(fs::exists(out() / "controller.json"));
 }
 
 TEST_F(TrainerTest, AResumedRunGivesTheSameControllerBitForBit) {
@@ -415,120 +269,6 @@ TEST_F(TrainerTest, ADeterministicRunDoesNotDependOnTheThreads) {
   EXPECT_EQ(thread_count(), 3);
   set_thread_count(before);
   EXPECT_EQ(weights(out("three")), weights(out("one")));
-}
-
-// Several ranks as threads of this test, each with a model of its own.
-class RanksTest : public TrainerTest {
- protected:
-  RanksTest() {
-    config_.batch = 4;
-    config_.target_steps = 120;  // two loader batches of 64 steps
-  }
-
-  // Trains with `size` ranks; returns what each threw. The callbacks are those of the leader.
-  std::vector<std::string> train_ranks(int size, const fs::path& out, bool resume = false,
-                                       int stop_after = 0, int stopping_rank = 0) {
-    return run_ranks(size, [&, this](ConnectedGroup& group) {
-      set_thread_count(1);
-      const auto model = load_model(test_data() / "golden" / "tiny_untied_f32",
-                                    {.precision = Precision::f32, .deterministic = deterministic_});
-      std::stop_source stop;
-      int collections = 0;
-      const TrainingCallbacks callbacks{
-          .on_collection =
-              [&](const CollectionMetrics& m) {
-                if (group.leads()) seen_.push_back(m);
-                if (++collections == stop_after && group.rank() == stopping_rank)
-                  stop.request_stop();
-              },
-          .on_batch = {},
-          .on_note = {}};
-      TrainerOptions options;
-      // Only the leader may touch the directory.
-      options.out = group.leads() ? out : directory_.path() / "nothing" / "here";
-      options.resume = resume;
-      options.deterministic = deterministic_;
-      options.group = &group;
-      const TrainingConfig config = config_of_rank_ ? config_of_rank_(group.rank()) : config_;
-      train_controller(*model, data_, config, options, callbacks, stop.get_token());
-    });
-  }
-
-  std::function<TrainingConfig(int)> config_of_rank_;
-};
-
-TEST_F(RanksTest, DeterministicRunsDoNotDependOnTheNumberOfRanks) {
-  deterministic_ = true;
-  config_.policy.d_model = 64;
-  model_ = load_model(test_data() / "golden" / "tiny_untied_f32",
-                      {.precision = Precision::f32, .deterministic = true});
-  train(out("one"));
-  ASSERT_EQ(seen_.size(), 2u);
-  const Json last = to_json(seen_.back());
-  for (const int ranks : {2, 4}) {
-    const fs::path dir = out(ranks == 2 ? "two" : "four");
-    EXPECT_THAT(train_ranks(ranks, dir), testing::Each(testing::IsEmpty()));
-    EXPECT_EQ(weights(dir), weights(out("one"))) << ranks;
-    for (const char* field : {"reward", "loss", "entropy", "clip_fraction", "gradient_norm",
-                              "position", "steps", "penalty", "advantage_deviation"})
-      EXPECT_EQ(to_json(seen_.back()).at(field), last.at(field)) << field;
-  }
-}
-
-TEST_F(RanksTest, OtherRunsDifferByRoundingOnly) {
-  config_.updates = 1;  // later ones sample other actions once in a while
-  train(out("one"));
-  EXPECT_THAT(train_ranks(3, out("three")), testing::Each(testing::IsEmpty()));
-  ASSERT_EQ(seen_.size(), 2u);
-  EXPECT_NEAR(seen_[1].reward, seen_[0].reward, 1e-5);
-  EXPECT_NEAR(seen_[1].entropy, seen_[0].entropy, 1e-5);
-  EXPECT_NEAR(seen_[1].gradient_norm, seen_[0].gradient_norm, 1e-4 * seen_[0].gradient_norm);
-  const Parameters one = Controller::load(out("one")).network().parameters();
-  const Parameters three = Controller::load(out("three")).network().parameters();
-  // Adam divides by the gradient's own size: where a gradient is but rounding errors both go their
-  // own way, by the learning rate.
-  size_t count = 0, different = 0;
-  for (const auto& [name, parameter] : one) {
-    for (size_t i = 0; i < parameter.values.size(); ++i) {
-      const float difference = std::abs(parameter.values[i] - three.at(name).values[i]);
-      ASSERT_LE(difference, 2.01e-4) << name;
-      ++count;
-      different += difference > 1e-6f;
-    }
-  }
-  EXPECT_LE(static_cast<double>(different), 0.02 * static_cast<double>(count));
-}
-
-TEST_F(RanksTest, ARunGoesOnWithAnotherNumberOfRanks) {
-  deterministic_ = true;
-  model_ = load_model(test_data() / "golden" / "tiny_untied_f32",
-                      {.precision = Precision::f32, .deterministic = true});
-  config_.grad_accum = 7;  // gradients lie in the checkpoint
-  train(out("whole"));
-  // The one that is told to stop need not be the leader.
-  EXPECT_THAT(train_ranks(2, out("parts"), false, 1, 1), testing::Each(testing::IsEmpty()));
-  EXPECT_FALSE(fs::exists(out("parts") / "controller.json"));
-  EXPECT_THAT(train_ranks(4, out("parts"), true, 1), testing::Each(testing::IsEmpty()));
-  EXPECT_TRUE(train(out("parts"), true).finished);
-  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
-}
-
-TEST_F(RanksTest, AllMustTrainTheSame) {
-  config_of_rank_ = [this](int rank) {
-    TrainingConfig config = config_;
-    if (rank == 1) config.optimiser.learning_rate = 3e-4;
-    return config;
-  };
-  const auto errors = train_ranks(2, out());
-  EXPECT_THAT(errors, testing::Each(testing::HasSubstr("learning_rate is 0.0003 here")));
-}
-
-TEST_F(RanksTest, TheLeadersFailureEndsAll) {
-  train(out());
-  const auto errors = train_ranks(2, out());  // holds a run already
-  EXPECT_THAT(errors[0], testing::HasSubstr("--overwrite"));
-  EXPECT_THAT(errors[1],
-              testing::AllOf(testing::HasSubstr("rank 0"), testing::HasSubstr("--overwrite")));
 }
 
 TEST_F(TrainerTest, AnotherSeedGivesAnotherController) {
