@@ -157,6 +157,12 @@ void BlockDataset::add(std::shared_ptr<const void> owner, std::span<const int32_
   blocks_ += blocks;
 }
 
+std::span<const int32_t> BlockDataset::ids() const {
+  if (parts_.size() != 1)
+    fail("the text lies in {} shards and is needed in one piece", parts_.size());
+  return parts_.front().ids;
+}
+
 int64_t BlockDataset::token_count() const {
   int64_t count = 0;
   for (const Part& part : parts_) count += static_cast<int64_t>(part.ids.size());

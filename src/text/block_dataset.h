@@ -41,6 +41,8 @@ class BlockDataset {
   std::span<const int32_t> block(int64_t i) const;  // block_length ids
   int block_length() const { return block_length_; }
   int64_t token_count() const;  // those of no block included
+  // All of them, in one piece: throws Error for prepared data of several shards.
+  std::span<const int32_t> ids() const;
 
  private:
   struct Part {

@@ -8,13 +8,14 @@
 
 #include "base/json.h"
 #include "training/event_file.h"
+#include "training/json_log.h"
 #include "training/metrics.h"
 
 namespace sol {
 
 class RunLog {
  public:
-  explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), path_(dir_ / "train.jsonl") {}
+  explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), lines_(dir_ / "train.jsonl") {}
 
   // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the
   // rest; 0 starts a new log and removes the event files of an earlier one. `run` says what the run
@@ -25,7 +26,7 @@ class RunLog {
 
  private:
   std::filesystem::path dir_;
-  std::filesystem::path path_;
+  JsonLog lines_;
   std::optional<EventFile> events_;  // begun with the first collection
 };
 

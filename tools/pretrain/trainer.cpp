@@ -13,7 +13,7 @@
 #include "checkpoint.h"
 #include "corpus.h"
 #include "layout.h"
-#include "training/run_log.h"
+#include "training/json_log.h"
 #include "validation.h"
 
 namespace sol::pretrain {
@@ -50,7 +50,7 @@ class Run {
     open_text();
     start();
     copy_companions();
-    note_(fmt::format("{} parameters, {} tokens of text, {}", layout_.size(), data_->ids().size(),
+    note_(fmt::format("{} parameters, {} tokens of text, {}", layout_.size(), data_->token_count(),
                       engine_->describe()));
     validate();
     const bool complete = loop();
@@ -103,7 +103,7 @@ class Run {
                  {"intermediate_size", config_.intermediate_size},
                  {"vocab_size", config_.vocab_size},
                  {"parameters", layout_.size()},
-                 {"text_tokens", data_->ids().size()},
+                 {"text_tokens", data_->token_count()},
                  {"seed", o_.seed}};
   }
 
@@ -251,7 +251,7 @@ class Run {
   std::stop_token stop_;
   LlamaConfig config_;
   Layout layout_;
-  RunLog log_;
+  JsonLog log_;
   Json identity_;
   std::optional<BlockDataset> data_;
   std::optional<Validation> validation_;
