@@ -18,8 +18,11 @@ using at::Tensor;
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-// Scores of a dense pass that exist at a time, in floats: a long context goes in several steps.
-constexpr int64_t most_scores = 64 << 20;
+// Scores of a dense pass that exist at a time, in floats. A GPU wants large products, and memory
+// must last for a long context; on the CPU they should stay in the second-level cache.
+int64_t most_scores(const at::Device& device) {
+  return device.is_cpu() ? 1 << 18 : 64 << 20;
+}
 
 double scale(const LlamaConfig& config) {
   return 1.0 / std::sqrt(static_cast<double>(config.head_dim));
@@ -76,7 +79,7 @@ Tensor DenseAttention::attend(const CachePool::Layer& cache, const Tensor& q,
   const Tensor values = stretches_[segment].positions(cache.values);
   const Tensor queries = q.view({rows, kv, group, dim}).permute({1, 0, 2, 3});
   const int64_t step =
-      std::clamp<int64_t>(most_scores / (config_.num_heads * keys.size(1)), 1, rows);
+      std::clamp<int64_t>(most_scores(device_) / (config_.num_heads * keys.size(1)), 1, rows);
   std::vector<Tensor> parts;
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first), seen = position + first + count;
