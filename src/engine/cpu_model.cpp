@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/threads.h"
 #include "engine/attention.h"
+#include "engine/length_guard.h"
 #include "engine/request_checks.h"
 #include "kernels/compressed.h"
 #include "kernels/select.h"
@@ -21,22 +22,6 @@ namespace {
 
 // Rows of one dense chunk: enough for the matrix unit, few enough that activations stay in cache.
 constexpr int chunk_rows = 512;
-
-// Takes sequences back to the lengths they had, unless the pass that lengthens them succeeds.
-class LengthGuard {
- public:
-  LengthGuard() = default;
-  LengthGuard(const LengthGuard&) = delete;
-  LengthGuard& operator=(const LengthGuard&) = delete;
-  ~LengthGuard() {
-    for (const auto& [sequence, length] : lengths_) sequence->truncate(length);
-  }
-  void remember(CpuSequence& sequence) { lengths_.emplace_back(&sequence, sequence.length()); }
-  void keep() { lengths_.clear(); }
-
- private:
-  std::vector<std::pair<CpuSequence*, int>> lengths_;
-};
 
 size_t area(int rows, int64_t width) {
   return static_cast<size_t>(rows) * static_cast<size_t>(width);
@@ -360,7 +345,7 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
 
 void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
   std::set<const Sequence*> seen;
-  LengthGuard lengths;
+  LengthGuard<CpuSequence> lengths;
   int longest = 0;
   for (const ExtendItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
@@ -427,7 +412,7 @@ void CpuModel::decode(std::span<DecodeItem> items) {
   batch.tokens.clear();
   batch.wanted.clear();
   batch.costs.clear();
-  LengthGuard lengths;
+  LengthGuard<CpuSequence> lengths;
   for (const DecodeItem& item : items) {
     CpuSequence& sequence = own(item.sequence);
     lengths.remember(sequence);

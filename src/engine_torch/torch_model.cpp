@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "engine/cpu_weights.h"
+#include "engine/length_guard.h"
 #include "engine/request_checks.h"
 #include "engine_torch/torch_device.h"
 #include "engine_torch/torch_forward.h"
@@ -19,22 +20,6 @@ namespace {
 // Rows of one dense chunk: enough for a GPU's products, few enough that a chunk's activations are a
 // small part of what a model needs.
 constexpr int chunk_rows = 1024;
-
-// Takes sequences back to the lengths they had, unless the pass that lengthens them succeeds.
-class LengthGuard {
- public:
-  LengthGuard() = default;
-  LengthGuard(const LengthGuard&) = delete;
-  LengthGuard& operator=(const LengthGuard&) = delete;
-  ~LengthGuard() {
-    for (const auto& [sequence, length] : lengths_) sequence->truncate(length);
-  }
-  void remember(TorchSequence& sequence) { lengths_.emplace_back(&sequence, sequence.length()); }
-  void keep() { lengths_.clear(); }
-
- private:
-  std::vector<std::pair<TorchSequence*, int>> lengths_;
-};
 
 void check_supported(const ModelOptions& options) {
   const auto refuse = [](const char* what) {
@@ -163,7 +148,7 @@ void TorchModel::make_room(std::span<TorchSequence* const> sequences, std::span<
 
 void TorchModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
   std::set<const Sequence*> seen;
-  LengthGuard lengths;
+  LengthGuard<TorchSequence> lengths;
   for (const ExtendItem& item : items) {
     TorchSequence& sequence = own(item.sequence);
     if (!seen.insert(&sequence).second) fail("extend: a sequence occurs twice in one call");
@@ -219,7 +204,7 @@ void TorchModel::extend_pool(std::span<const ExtendItem* const> items,
 void TorchModel::decode(std::span<DecodeItem> items) {
   if (items.empty()) return;
   std::set<const Sequence*> seen;
-  LengthGuard lengths;
+  LengthGuard<TorchSequence> lengths;
   for (const DecodeItem& item : items) {
     TorchSequence& sequence = own(item.sequence);
     if (!seen.insert(&sequence).second) fail("decode: a sequence occurs twice in one call");

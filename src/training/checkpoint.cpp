@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/json_difference.h"
 #include "model/safetensors.h"
 
 namespace sol {
@@ -25,18 +26,13 @@ Parameter read_tensor(const TensorStore& store, const std::string& name) {
 }
 
 void require_same(const std::string& where, const Json& saved, const Json& current) {
-  const Json difference = Json::diff(saved, current);
-  if (difference.empty()) return;
-  const std::string field = difference[0].at("path").get<std::string>();
-  const Json::json_pointer pointer(field);
-  const auto shown = [&](const Json& document) {
-    return document.contains(pointer) ? to_text(document.at(pointer)) : std::string("absent");
-  };
+  const auto difference = first_difference(saved, current);
+  if (!difference) return;
   fail(
       "{}: belongs to another run: {} was {} and is now {}; resume with the same configuration, "
       "model and "
       "data, or train into another directory",
-      where, field.substr(1), shown(saved), shown(current));
+      where, difference->field, difference->first, difference->second);
 }
 
 // A diverged run must neither replace its last good checkpoint nor go on from a bad one.

@@ -227,6 +227,13 @@ Json budget_json(const BudgetSource& source) {
 
 }  // namespace
 
+PolicyNetworkShape TrainingConfig::network_shape(int hidden_size) const {
+  PolicyNetworkShape shape = policy;
+  shape.hidden_size = hidden_size;
+  shape.actions = space.size();
+  return shape;
+}
+
 int TrainingConfig::minibatch_schedules() const {
   return std::max(1, minibatch / horizon);
 }

@@ -43,7 +43,7 @@ struct TrainingConfig {
   int batch = 8;         // inputs decoded together, and whitened together
   double task_kl = 0.0;  // weight of KL(dense ‖ executed) in the reward, beside log p(y)
 
-  PolicyNetworkShape policy;  // the trainer fills in hidden_size and actions
+  PolicyNetworkShape policy;  // all but hidden_size and actions; see network_shape
   AdvantageOptions advantage;
   LossOptions loss;
   // Of the entropy's weight, which goes there linearly from loss.entropy over `updates`; none:
@@ -64,6 +64,8 @@ struct TrainingConfig {
   double checkpoint_minutes = 10;
 
   int block_length() const { return context + horizon + 1; }
+  // Of the policy that is trained: `policy` for this action space and a model of that width.
+  PolicyNetworkShape network_shape(int hidden_size) const;
   int minibatch_schedules() const;              // max(1, minibatch / T)
   double entropy_weight(int64_t update) const;  // of the loss after so many AdamW steps
   // Whether something changes with a run's progress: then the run's length belongs to it, and

@@ -58,11 +58,9 @@ uint64_t schedule_bytes(const FrozenModel& model, const TrainingConfig& config, 
 }
 
 uint64_t policy_parameters(const FrozenModel& model, const TrainingConfig& config) {
-  PolicyNetworkShape shape = config.policy;
-  shape.hidden_size = model.config().hidden_size;
-  shape.actions = config.space.size();
   uint64_t count = 0;
-  for (const auto& [name, dimensions] : policy_parameter_shapes(shape)) {
+  for (const auto& [name, dimensions] :
+       policy_parameter_shapes(config.network_shape(model.config().hidden_size))) {
     uint64_t values = 1;
     for (const int64_t d : dimensions) values *= static_cast<uint64_t>(d);
     count += values;

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/json_difference.h"
 
 namespace sol {
 
@@ -13,22 +14,16 @@ void require_same_on_all_ranks(const Json& identity, ProcessGroup& group) {
   const Json first = parse_json(all[0], "rank 0");
   for (size_t r = 1; r < all.size(); ++r) {
     const Json other = parse_json(all[r], fmt::format("rank {}", r));
-    const Json difference = Json::diff(first, other);
-    if (difference.empty()) continue;
-    const std::string field = difference[0].at("path").get<std::string>();
-    const Json::json_pointer pointer(field);
-    const auto shown = [&](const Json& document) {
-      return document.contains(pointer) ? to_text(document.at(pointer)) : std::string("absent");
-    };
+    const auto difference = first_difference(first, other);
+    if (!difference) continue;
     fail(
         "rank {} does not train the same as rank 0: {} is {} here and {} there; start all "
         "processes with the same configuration, model and data",
-        r, field.substr(1), shown(other), shown(first));
+        r, difference->field, difference->second, difference->first);
   }
 }
 
 void require_same_parameters(const Parameters& parameters, ProcessGroup& group) {
-  if (group.size() == 1) return;
   Hash128 hash;
   for (const auto& entry : parameters) hash.add(std::as_bytes(std::span(entry.second.values)));
   const std::vector<std::string> all = group.all_gather(hash.hexadecimal());

@@ -94,9 +94,7 @@ void measure_update(TimePlan& plan, TorchNetwork& network, const TrainingConfig&
 }  // namespace
 
 TimePlan measure_time(FrozenModel& model, const TrainingConfig& config, std::stop_token stop) {
-  PolicyNetworkShape shape = config.policy;
-  shape.hidden_size = model.config().hidden_size;
-  shape.actions = config.space.size();
+  const PolicyNetworkShape shape = config.network_shape(model.config().hidden_size);
   TorchNetwork network(shape, initial_parameters(shape, config.seed));
   const auto policy = make_learned_policy(
       config.space, std::make_shared<const PolicyNetwork>(shape, network.parameters()),

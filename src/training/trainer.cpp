@@ -50,13 +50,6 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data, const Trai
   return identity;
 }
 
-PolicyNetworkShape network_shape(const FrozenModel& model, const TrainingConfig& config) {
-  PolicyNetworkShape shape = config.policy;
-  shape.hidden_size = model.config().hidden_size;
-  shape.actions = config.space.size();
-  return shape;
-}
-
 AdamWOptions optimiser_options(const TrainingConfig& config) {
   AdamWOptions options = config.optimiser;
   options.decay_steps = config.updates;
@@ -80,7 +73,7 @@ class Trainer {
               Lanes::share(config.batch, config.schedules, options.deterministic, group.rank(),
                            group.size()),
               group},
-        shape_(network_shape(model, config)),
+        shape_(config.network_shape(model.config().hidden_size)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config, options.costs.get())),
         network_(shape_, first_parameters(), options.deterministic),
@@ -281,7 +274,7 @@ class Trainer {
     const int64_t before = counters_.updates * config_.grad_accum + counters_.minibatches;
     const UpdateSummary summary = update_policy(network_, optimiser_, collected.schedules, config_,
                                                 collections_, counters_, plan_.lanes, group_);
-    require_same_parameters(network_.parameters(), group_);
+    if (group_.size() > 1) require_same_parameters(network_.parameters(), group_);
     minibatches_done_ += counters_.updates * config_.grad_accum + counters_.minibatches - before;
 
     const int64_t old_epoch = position_ == 0 ? 0 : order_.epoch(position_ - 1);
