@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #define SOL_X86 1
 #endif
 
@@ -147,6 +149,18 @@ Isa current_isa() {
 void force_isa(Isa isa) {
   check_supported(isa);
   forced.store(static_cast<int>(isa), std::memory_order_relaxed);
+}
+
+bool enable_amx_bf16() {
+#if defined(SOL_X86) && defined(__linux__)
+  static const bool enabled = [] {
+    constexpr int kRequestPermission = 0x1023, kTileData = 18;  // asm/prctl.h of newer systems
+    return features().amx_bf16 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return enabled;
+#else
+  return false;
+#endif
 }
 
 bool cpu_multiplies_bf16() {

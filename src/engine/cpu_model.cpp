@@ -212,7 +212,7 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
   if (integer_product(w))
     kernels::integer_matmul(x.data(), w.in, rows, w, kept, y.data(), w.out, mode_);
   else
-    kernels::matmul_kept(x.data(), w.in, rows, w, kept, y.data(), w.out);
+    kernels::matmul_kept(x.data(), w.in, rows, w, kept, y.data(), w.out, mode_);
 }
 
 // Zeroes each row's dropped channels; false when no row drops any.

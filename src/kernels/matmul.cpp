@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "kernels/compressed.h"
+#include "kernels/matmul_amx.h"
 #include "kernels/matmul_dnnl.h"
 #include "kernels/matmul_widened.h"
 #include "kernels/split_product.h"
@@ -47,6 +48,7 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
+  if (mode == MatmulMode::library && amx_matmul(x, x_stride, rows, w, {}, y, y_stride)) return;
   if (mode != MatmulMode::own && rows >= library_rows(w) &&
       library_matmul(x, x_stride, rows, w, y, y_stride, mode))
     return;
@@ -54,9 +56,11 @@ void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, flo
 }
 
 void matmul_kept(const float* x, int64_t x_stride, int rows, const WeightView& w,
-                 std::span<const int> channels, float* y, int64_t y_stride) {
+                 std::span<const int> channels, float* y, int64_t y_stride, MatmulMode mode) {
   assert(!channels.empty() && w.layout == Layout::in_major);
   if (rows <= 0) return;
+  if (mode == MatmulMode::library && amx_matmul(x, x_stride, rows, w, channels, y, y_stride))
+    return;
   own_matmul(x, x_stride, rows, w, channels.data(), static_cast<int>(channels.size()), y, y_stride);
 }
 

@@ -8,21 +8,21 @@
 namespace sol::kernels {
 
 // library: oneDNN (AMX or AVX-512 for bf16, sgemm for f32) where it pays, our own kernels for few
-// rows; library_f32: the same, but compressed weights and x are never rounded to bf16; own: only
-// our own kernels, one order of summation: row results do not depend on `rows` or threads. The
-// reference instruction set always uses its own products.
+// rows, on AMX too; library_f32: the same, but compressed weights and x are never rounded to bf16;
+// own: only our own kernels, one order of summation: row results do not depend on `rows` or
+// threads. The reference instruction set always uses its own products.
 enum class MatmulMode { library, library_f32, own };
 
 // y[r * y_stride + o] = Σ_i x[r * x_stride + i] * W(i, o) for r < rows. x and y float32. The
 // library rounds x to bf16 with bf16 weights, and with compressed ones where the processor
-// multiplies bf16; our own kernels do not.
+// multiplies bf16; of our own kernels those on AMX alone do.
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode);
 
 // The same of the listed channels alone, ascending, by our own kernels: W is in_major, and the
 // other channels' weights are not read.
 void matmul_kept(const float* x, int64_t x_stride, int rows, const WeightView& w,
-                 std::span<const int> channels, float* y, int64_t y_stride);
+                 std::span<const int> channels, float* y, int64_t y_stride, MatmulMode mode);
 
 // Integer products (not in the paper; docs/arithmetic.md): W is int8 with at most
 // kMostIntegerInputs inputs, and each row of x, times the channels' scales where W is in_major, is

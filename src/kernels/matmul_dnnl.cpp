@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/threads.h"
 #include "kernels/library_threads.h"
+#include "kernels/rounded_rows.h"
 
 namespace sol::kernels {
 namespace {
@@ -119,16 +120,6 @@ bool multiply(const void* x, int64_t x_stride, int rows, const WeightView& w, fl
 
 }  // namespace
 
-const bf16* dnnl_rounded(const float* x, int64_t x_stride, int rows, int in) {
-  thread_local std::vector<bf16> memory;
-  memory.resize(static_cast<size_t>(rows) * in);
-  bf16* to = memory.data();
-  const Kernels& k = kernels();
-  parallel_for(rows,
-               [&](int64_t r) { k.store(x + r * x_stride, in, ElementType::bf16, to + r * in); });
-  return to;
-}
-
 bool dnnl_matmul_rounded(const bf16* x, int rows, const WeightView& w, float* y, int64_t y_stride) {
   if (w.type != WeightType::bf16 || !dnnl_multiplies(ElementType::bf16)) return false;
   return multiply(x, w.in, rows, w, y, y_stride);
@@ -147,7 +138,7 @@ bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w
   if (w.type == WeightType::f32 && dnnl_multiplies(ElementType::f32))
     return multiply(x, x_stride, rows, w, y, y_stride);
   if (w.type == WeightType::bf16 && dnnl_multiplies(ElementType::bf16))
-    return dnnl_matmul_rounded(dnnl_rounded(x, x_stride, rows, w.in), rows, w, y, y_stride);
+    return dnnl_matmul_rounded(rounded_rows(x, x_stride, rows, w.in, w.in), rows, w, y, y_stride);
   return false;
 }
 

@@ -16,10 +16,8 @@ bool dnnl_multiplies(ElementType type);
 bool dnnl_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
                  int64_t y_stride);
 
-// The two halves of that for bf16 weights, so that x is rounded once for several products: x as
-// bf16, rows one after the other, in memory that stays valid until this thread's next call; and the
-// product of such rows.
-const bf16* dnnl_rounded(const float* x, int64_t x_stride, int rows, int in);
+// The same of rows that are rounded already (rounded_rows.h), so that x is rounded once for several
+// products.
 bool dnnl_matmul_rounded(const bf16* x, int rows, const WeightView& w, float* y, int64_t y_stride);
 
 // The sums of an integer product (kernels.h), as floats without any scale, of every channel of int8

@@ -8,6 +8,7 @@
 #include "kernels/compressed.h"
 #include "kernels/int8_scales.h"
 #include "kernels/matmul_dnnl.h"
+#include "kernels/rounded_rows.h"
 
 namespace sol::kernels {
 namespace {
@@ -78,7 +79,7 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
     x = scaled.data();
     x_stride = w.in;
   }
-  const bf16* rounded = narrow ? dnnl_rounded(x, x_stride, rows, w.in) : nullptr;
+  const bf16* rounded = narrow ? rounded_rows(x, x_stride, rows, w.in, w.in) : nullptr;
   // Each thread makes panels of its own and multiplies with them: they stay in its cache.
   std::atomic<bool> fast = true;
   parallel_for((w.out + outputs - 1) / outputs, [&](int64_t p) {

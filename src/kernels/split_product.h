@@ -34,4 +34,12 @@ void split_product(int rows, const WeightView& w, int64_t channels, const Part& 
   });
 }
 
+// The same of outputs alone: part(begin, end) has all rows.
+template <typename Part>
+void split_outputs(int rows, const WeightView& w, const Part& part) {
+  split_product(1, w, int64_t{rows} * w.in, [&](const Range&, const Range& outputs) {
+    part(static_cast<int>(outputs.begin), static_cast<int>(outputs.end));
+  });
+}
+
 }  // namespace sol::kernels

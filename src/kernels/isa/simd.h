@@ -50,14 +50,9 @@ template <int Most, typename Body>
 inline void for_groups(int n, const Body& body) {
   int i = 0;
   for (; i + Most <= n; i += Most) body.template operator()<Most>(i);
-  if constexpr (Most > 2) {
-    if (i + 2 <= n) {
-      body.template operator()<2>(i);
-      i += 2;
-    }
-  }
   if constexpr (Most > 1) {
-    if (i < n) body.template operator()<1>(i);
+    if (i < n)
+      for_groups<(Most + 1) / 2>(n - i, [&]<int R>(int j) { body.template operator()<R>(i + j); });
   }
 }
 
