@@ -63,7 +63,8 @@ TEST(Limits, HoldForHeaders) {
   std::string headers;
   for (int i = 0; i < 2000; ++i) headers += "X-More: " + std::string(100, 'y') + "\r\n";
   const std::string answer = answer_to(small(), post(headers, ""));
-  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 413"));
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 431"));
+  EXPECT_THAT(answer, HasSubstr("headers_too_large"));
 }
 
 // Were it answered, a page elsewhere could bring any request along past the check of its host.
