@@ -134,6 +134,7 @@ std::string Connection::read_body(size_t limit) {
     constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     write(go_on.data(), go_on.size());
   }
+  if (!head_.chunked) body.reserve(*head_.content_length);
   ChunkedDecoder chunks;
   const auto complete = [&] {
     return head_.chunked ? chunks.done() : body.size() == *head_.content_length;

@@ -324,7 +324,9 @@ void HttpServer::Impl::start() {
       listening = false;
     });
   } catch (const std::system_error&) {
-    fail("the system gives no more threads; raise its limit (ulimit -u)");
+    fail(
+        "the system gives no thread to listen on; raise its limit of processes or of memory "
+        "(ulimit -u, ulimit -v, or the container's)");
   }
 }
 

@@ -33,8 +33,9 @@ Reception::Reception(const ReceptionOptions& options, Handlers handlers, const E
     stop_threads();
     ::close(wake_);
     fail(
-        "the system gave only {} of the {} threads that answer connections; raise its limit "
-        "(ulimit -u, or the container's number of processes), or lower --queue or --batch",
+        "the system gave only {} of the {} threads that answer connections; raise its limit of "
+        "processes or of memory (ulimit -u, ulimit -v, or the container's), or lower --queue or "
+        "--batch",
         begun, options_.workers);
   }
 }

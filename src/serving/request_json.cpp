@@ -62,8 +62,10 @@ class Builder : public nlohmann::json_sax<Json> {
     place() = Json::object();
     auto& fields = place().get_ref<Json::object_t&>();
     fields.reserve(level.keys.size());
+    // In place: a pair on its way would have its name copied, and fall with its value if that
+    // fails.
     for (size_t i = 0; i < level.keys.size(); ++i)
-      fields.push_back({std::move(level.keys[i]), std::move(level.values[i])});
+      fields.emplace_back(std::move(level.keys[i]), std::move(level.values[i]));
     open_.pop_back();
     return true;
   }
