@@ -91,23 +91,23 @@ void Reception::work() {
       connection = std::move(offers_.front());
       offers_.pop_front();
     }
-    answer_and_return(std::move(connection));
-    {
-      const std::lock_guard lock(mutex_);
-      --busy_;
+    try {
+      handlers_.answer(*connection);
+    } catch (const std::exception&) {
+      connection.reset();  // no memory for an answer, say: it ends, the server does not
     }
-    wake();
+    give_back(std::move(connection));
   }
 }
 
-void Reception::answer_and_return(std::unique_ptr<Connection> connection) {
+void Reception::give_back(std::unique_ptr<Connection> connection) {
   try {
-    handlers_.answer(*connection);
     const std::lock_guard lock(mutex_);
-    arriving_.push_back(std::move(connection));
-  } catch (const std::exception&) {
-    // No memory for an answer, say: this connection ends, the server does not.
+    --busy_;
+    if (connection) arriving_.push_back(std::move(connection));
+  } catch (const std::bad_alloc&) {
   }
+  wake();
 }
 
 // --- The reception's own thread ---

@@ -60,7 +60,7 @@ class Reception {
   bool hand_over(Guest& guest);
   bool refuse(Guest& guest, const ApiError& error);
   bool linger(Guest& guest);
-  void answer_and_return(std::unique_ptr<Connection> connection);
+  void give_back(std::unique_ptr<Connection> connection);
   void wait_for_something();
   void wake() const;
   void stop_threads();
