@@ -290,6 +290,10 @@ std::stop_token interrupt_token() {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+    // The terminal was closed; nohup asks for that to be ignored.
+    struct sigaction before {};
+    if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      sigaction(SIGHUP, &action, nullptr);
     return made;
   }();
   return source->get_token();

@@ -127,8 +127,8 @@ class ProgressLine {
 // "12 s", "3 min 20 s", "2 h 05 min"; for time left.
 std::string format_duration(double seconds);
 
-// From the first call on, the first SIGINT or SIGTERM requests a stop of this token, so that a long
-// call ends cleanly; a second one ends the program at once.
+// From the first call on, the first SIGINT, SIGTERM or (unless started with nohup) SIGHUP requests
+// a stop of this token, so that a long call ends cleanly; a second one ends the program at once.
 std::stop_token interrupt_token();
 // The signal that requested the stop; 0 when none did.
 int interrupting_signal();

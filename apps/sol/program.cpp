@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "common.h"
 #include "restart.h"
@@ -116,6 +117,12 @@ int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add
     return 128 + interrupting_signal();
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
+  } catch (const std::system_error& error) {
+    // What a thread that cannot be started says is "Resource temporarily unavailable".
+    print_error(error.code() == std::errc::resource_unavailable_try_again
+                    ? "the system gives no more threads; raise its limit of processes or of memory "
+                      "(ulimit -u, ulimit -v, or the container's)"
+                    : error.what());
   } catch (const std::exception& error) {
     print_error(error.what());
   }

@@ -33,6 +33,8 @@ struct ReproduceFlags {
   bool quick = false, report = false, list = false;
 };
 
+#ifdef SOL_TRAINING
+
 // `sol train` in a process of its own: LibTorch and its threads stay out of the measurements here,
 // and a run that dies leaves its checkpoint.
 void run_trainer(const std::vector<std::string>& arguments) {
@@ -73,11 +75,6 @@ void run_trainer(const std::vector<std::string>& arguments) {
 }
 
 Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
-#ifndef SOL_TRAINING
-  (void)flags;
-  (void)study;
-  return {};
-#else
   return [&flags, &study](const TrainingOrder& order) {
     const StudyController& controller = *order.controller;
     std::vector<std::string> arguments{"sol",
@@ -119,8 +116,15 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
     if (controller.minutes > 0) with("--minutes", std::to_string(controller.minutes));
     run_trainer(arguments);
   };
-#endif
 }
+
+#else
+
+Trainer make_trainer(const ReproduceFlags&, const Study&) {
+  return {};
+}
+
+#endif
 
 Study flagged_study(const ReproduceFlags& flags) {
   Study study = load_study(flags.config);

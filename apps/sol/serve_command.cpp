@@ -141,6 +141,19 @@ void wait_for_interrupt(const HttpServer& http) {
   }
 }
 
+// A server that nobody can find is of no use.
+void announce(const std::string& host, int port) {
+  const bool ipv6 = host.find(':') != std::string::npos;
+  const std::string address = fmt::format("http://{}:{}", ipv6 ? "[" + host + "]" : host, port);
+  try {
+    print("listening on {}\n", address);
+  } catch (const OutputClosed&) {
+    throw;
+  } catch (const Error& error) {
+    fail("cannot say that it listens on {}: {}", address, error.what());
+  }
+}
+
 void run_serve(ServeFlags& flags) {
   interrupt_token();  // from now on signals end the server in order
   if (flags.http.api_key.empty())
@@ -160,7 +173,7 @@ void run_serve(ServeFlags& flags) {
   Metrics metrics;
   HttpServer http(flags.http, metrics);
   const int port = http.start();
-  print("listening on http://{}:{}\n", flags.http.host, port);
+  announce(flags.http.host, port);
   const Stopwatch loading;
   const ServedModel served = load_served(flags, std::move(effort));
   SchedulerOptions options = flags.scheduler;

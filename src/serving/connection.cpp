@@ -1,7 +1,7 @@
 #include "serving/connection.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,63 +9,22 @@
 #include <cerrno>
 #include <cstring>
 
+#include "serving/chunked_decoder.h"
+
 namespace sol {
 namespace {
 
-constexpr size_t buffer_bytes = 16 * 1024;
+constexpr size_t piece_bytes = 16 * 1024;
 constexpr std::chrono::seconds longest_lingering{2};
 constexpr size_t most_lingering_bytes = 16 << 20;
-
-// What httplib makes of a request's head before it looks for a body.
-void prepare(httplib::Request& request, Connection& connection) {
-  request.ranges.clear();                    // it would copy the answer once for each
-  request.headers.erase("Accept-Encoding");  // and compress it at the slowest setting
-  const bool has_body =
-      request.has_header("Transfer-Encoding") ||
-      (request.has_header("Content-Length") && request.get_header_value("Content-Length") != "0");
-  const bool reads_body =
-      request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
-  // It reads no body of these, and would take it for the next request; of the others it would wait
-  // for one that nothing announces.
-  if (has_body && !reads_body) connection.close_after_answer();
-  if (!has_body && reads_body) {
-    request.headers.erase("Content-Length");
-    request.headers.emplace("Content-Length", "0");
-  }
-}
+// How often one that waits looks whether the server ends.
+constexpr std::chrono::milliseconds slice{100};
+constexpr std::chrono::seconds last_write{1};
 
 thread_local Connection* current_connection = nullptr;
 
-using AddressOf = int (*)(int, sockaddr*, socklen_t*);
-
-void read_address(AddressOf address_of, socket_t socket, std::string& ip, int& port) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  char host[NI_MAXHOST], service[NI_MAXSERV];
-  if (address_of(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host, sizeof(host), service,
-                  sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return;
-  ip = host;
-  port = std::atoi(service);
-}
-
-}  // namespace
-
-Connection::Connection(socket_t socket, const ConnectionLimits& limits)
-    : socket_(socket), limits_(limits), buffer_(buffer_bytes) {}
-
-Connection* Connection::current() {
-  return current_connection;
-}
-
-void Connection::begin_request() {
-  deadline_ = std::chrono::steady_clock::now() + limits_.request;
-  left_bytes_ = limits_.request_bytes;
-}
-
-bool Connection::wait_for(short events, std::chrono::milliseconds patience) const {
-  pollfd waited{socket_, events, 0};
+bool wait_for(socket_t socket, short events, std::chrono::milliseconds patience) {
+  pollfd waited{socket, events, 0};
   int ready;
   do {
     ready = poll(&waited, 1, static_cast<int>(std::max<int64_t>(patience.count(), 0)));
@@ -73,98 +32,177 @@ bool Connection::wait_for(short events, std::chrono::milliseconds patience) cons
   return ready > 0;
 }
 
-std::chrono::milliseconds Connection::left() const {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ -
-                                                               std::chrono::steady_clock::now());
+ApiError too_large(size_t limit) {
+  return {413, "invalid_request_error", "body_too_large",
+          fmt::format("a request's body may have {} bytes", limit)};
+}
+
+}  // namespace
+
+Connection::Connection(socket_t socket, const ConnectionLimits& limits, const Ending& ending)
+    : socket_(socket), limits_(limits), ending_(ending), deadline_(Clock::now() + limits.idle) {}
+
+Connection::~Connection() {
+  shutdown(socket_, SHUT_RDWR);
+  ::close(socket_);
+}
+
+Connection* Connection::current() {
+  return current_connection;
+}
+
+Connection::Current::Current(Connection& connection) {
+  current_connection = &connection;
+}
+
+Connection::Current::~Current() {
+  current_connection = nullptr;
+}
+
+bool Connection::receive() {
+  const size_t before = buffer_.size();
+  buffer_.resize(before + piece_bytes);
+  ssize_t received;
+  do {
+    received = recv(socket_, buffer_.data() + before, piece_bytes, MSG_DONTWAIT);
+  } while (received < 0 && errno == EINTR);
+  buffer_.resize(before + static_cast<size_t>(std::max<ssize_t>(received, 0)));
+  gone_ = received == 0 || (received < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+  return received > 0;
+}
+
+void Connection::drop(size_t count) {
+  begin_ += count;
+  if (begin_ < buffer_.size()) return;
+  begin_ = 0;
+  std::string().swap(buffer_);  // one that waits for a request takes no memory
+}
+
+Connection::Head Connection::receive_head() {
+  do {
+    // Empty lines before a request are no part of it.
+    while (unread().starts_with("\r\n")) drop(2);
+    if (unread() == "\r") continue;
+    if (!idle() && !begun_) {
+      begun_ = true;
+      deadline_ = Clock::now() + limits_.request;
+    }
+    if (const auto size = find_head_end(unread(), scanned_)) {
+      head_ = parse_request_head(unread().substr(0, *size));
+      drop(*size);
+      body_is_read_ = !head_.has_body();
+      // A length of its own for those methods for which httplib would wait for the end otherwise.
+      shown_ = fmt::format("{} {} HTTP/1.1\r\nContent-Length: 0\r\n\r\n", head_.method, head_.path);
+      return Head::complete;
+    }
+  } while (receive());
+  if (idle()) drop(0);
+  return gone_ ? Head::never : Head::awaited;
+}
+
+void Connection::end_request() {
+  head_ = {};
+  shown_.clear();
+  buffer_.erase(0, begin_);
+  begin_ = scanned_ = 0;
+  begun_ = false;
+  body_is_read_ = true;
+  deadline_ = Clock::now() + limits_.idle;
+}
+
+// Something of the body.
+void Connection::read_piece() {
+  while (!receive()) {
+    if (gone_)
+      throw ApiError(400, "invalid_request_error", "bad_request",
+                     "the connection ended within the request's body");
+    if (ending_.reading)
+      throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+    if (left.count() <= 0)
+      throw ApiError(408, "invalid_request_error", "request_timeout",
+                     "the request took too long to arrive");
+    wait_for(socket_, POLLIN, std::min(slice, left));
+  }
+}
+
+std::string Connection::read_body(size_t limit) {
+  std::string body;
+  if (body_is_read_) return body;
+  if (head_.content_length.value_or(0) > limit) throw too_large(limit);
+  if (head_.expects_continue && unread().empty()) {
+    constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    write(go_on.data(), go_on.size());
+  }
+  if (!head_.chunked) body.reserve(*head_.content_length);
+  ChunkedDecoder chunks;
+  const auto complete = [&] {
+    return head_.chunked ? chunks.done() : body.size() == *head_.content_length;
+  };
+  while (!complete()) {
+    if (unread().empty()) read_piece();
+    if (head_.chunked) {
+      drop(chunks.take(unread(), body));
+    } else {
+      const std::string_view piece = unread().substr(0, *head_.content_length - body.size());
+      body.append(piece);
+      drop(piece.size());
+    }
+    if (body.size() > limit) throw too_large(limit);
+  }
+  body_is_read_ = true;
+  return body;
 }
 
 bool Connection::closed() const {
-  pollfd waited{socket_, POLLRDHUP, 0};
-  return poll(&waited, 1, 0) > 0;
+  return wait_for(socket_, POLLRDHUP, {});
 }
 
-void Connection::linger() {
+void Connection::begin_lingering() {
+  std::string().swap(buffer_);
+  begin_ = 0;
   shutdown(socket_, SHUT_WR);
-  const auto end = std::chrono::steady_clock::now() + longest_lingering;
-  for (size_t bytes = 0; bytes < most_lingering_bytes;) {
-    const auto rest =
-        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (rest.count() <= 0 || !wait_for(POLLIN, rest)) return;
-    const ssize_t got = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-    if (got <= 0) return;
-    bytes += static_cast<size_t>(got);
+  deadline_ = Clock::now() + longest_lingering;
+}
+
+bool Connection::lingers() {
+  if (Clock::now() >= deadline_) return false;
+  while (receive()) {
+    lingering_bytes_ += buffer_.size();
+    buffer_.clear();
+    if (lingering_bytes_ > most_lingering_bytes) return false;
   }
-}
-
-bool Connection::is_readable() const {
-  return begin_ < end_ || wait_for(POLLIN, left());
-}
-
-bool Connection::is_writable() const {
-  return wait_for(POLLOUT, limits_.write) && !closed();
+  return !gone_;
 }
 
 ssize_t Connection::read(char* data, size_t size) {
-  if (left_bytes_ == 0) return -1;
-  if (begin_ == end_) {
-    if (left().count() <= 0 || !wait_for(POLLIN, left())) return -1;
-    ssize_t received;
-    do {
-      received = recv(socket_, buffer_.data(), buffer_.size(), 0);
-    } while (received < 0 && errno == EINTR);
-    if (received <= 0) return received;
-    begin_ = 0;
-    end_ = static_cast<size_t>(received);
-  }
-  const size_t count = std::min({size, end_ - begin_, left_bytes_});
-  left_bytes_ -= count;
-  std::memcpy(data, buffer_.data() + begin_, count);
-  begin_ += count;
+  const size_t count = std::min(size, shown_.size());
+  std::memcpy(data, shown_.data(), count);
+  shown_.erase(0, count);
   return static_cast<ssize_t>(count);
 }
 
-ssize_t Connection::write(const char* data, size_t size) {
-  if (!wait_for(POLLOUT, limits_.write)) return -1;
-  ssize_t sent;
-  do {
-    sent = send(socket_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
-  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
-  return sent;
-}
-
-void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
-  read_address(getpeername, socket_, ip, port);
-}
-
-void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
-  read_address(getsockname, socket_, ip, port);
-}
-
-void ConnectionServer::let_connections_wait() const {
-  ::listen(svr_sock_, SOMAXCONN);
-}
-
-bool ConnectionServer::process_and_close_socket(socket_t socket) {
-  Connection connection(socket, limits_);
-  current_connection = &connection;
-  const auto ended = [this] { return svr_sock_ == INVALID_SOCKET; };
-  bool served = true, closed = false;
-  try {
-    for (size_t left = keep_alive_max_count_; left > 0 && served && !closed; --left) {
-      if (connection.closing() || !connection.wait_for_request(ended)) break;
-      connection.begin_request();
-      served = process_request(connection, left == 1, closed,
-                               [&](httplib::Request& request) { prepare(request, connection); });
-    }
-  } catch (const std::exception&) {
-    served = false;  // no memory for an answer, say: this connection ends, the server does not
+bool Connection::wait_to_write() const {
+  const auto begin = Clock::now();
+  while (!wait_for(socket_, POLLOUT, std::min(slice, limits_.write))) {
+    const auto waited = Clock::now() - begin;
+    if (waited >= limits_.write || (ending_.writing && waited >= last_write)) return false;
   }
-  if (connection.closing()) connection.linger();
-  current_connection = nullptr;
-  shutdown(socket, SHUT_RDWR);
-  close(socket);
-  return served;
+  return true;
+}
+
+bool Connection::is_writable() const {
+  return wait_to_write() && !closed();
+}
+
+ssize_t Connection::write(const char* data, size_t size) {
+  for (size_t done = 0; done < size;) {
+    if (!wait_to_write()) return -1;
+    const ssize_t sent = send(socket_, data + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) return -1;
+    done += static_cast<size_t>(std::max<ssize_t>(sent, 0));
+  }
+  return static_cast<ssize_t>(size);
 }
 
 }  // namespace sol

@@ -1,95 +1,112 @@
 // One client's connection: a buffered socket whose limits hold for a request as a whole, so that
 // nobody keeps a thread by sending a byte now and then, or fills the memory by sending for ever.
+//
+// It reads head and body itself, strictly (request_head.h), and shows httplib a request of its own
+// making with neither header fields nor a body: httplib reads more leniently, and what it took for
+// the end of a request could be in the middle of one.
 #pragma once
 
 #include <httplib.h>
-#include <poll.h>
 
+#include <atomic>
 #include <chrono>
-#include <vector>
+#include <string>
+
+#include "serving/api_error.h"
+#include "serving/request_head.h"
 
 namespace sol {
 
 struct ConnectionLimits {
   std::chrono::milliseconds idle{5000};      // for the first byte of a request
   std::chrono::milliseconds request{30000};  // for all of it
-  size_t request_bytes = 8 << 20;            // of all of it
   std::chrono::milliseconds write{30000};    // for each piece that the client is slow to take
+};
+
+// How far the server's end has come.
+struct Ending {
+  std::atomic<bool> reading{false};  // bodies that are not there yet are not waited for
+  std::atomic<bool> writing{false};  // a client that is slow to take its answer has a second left
 };
 
 class Connection final : public httplib::Stream {
  public:
-  // `socket` must outlive it.
-  Connection(socket_t socket, const ConnectionLimits& limits);
+  using Clock = std::chrono::steady_clock;
+
+  // Closes `socket` in the end. `ending` must outlive it.
+  Connection(socket_t socket, const ConnectionLimits& limits, const Ending& ending);
+  ~Connection() override;
 
   // The connection that the calling thread answers; null on threads that answer none.
   static Connection* current();
+  class Current;
 
-  // Waits for the next request, up to the idle limit. False when none came; `ended` is asked now
-  // and then and ends the wait early.
-  template <typename Ended>
-  bool wait_for_request(const Ended& ended);
-  // From now on the request's limits are counted.
-  void begin_request();
+  // Between requests: takes in what has arrived, without waiting.
+  enum class Head { awaited, complete, never };  // never: the client is gone
+  Head receive_head();                           // throws ApiError for what is no request
+  // When to give up the head that is awaited.
+  Clock::time_point deadline() const { return deadline_; }
+  // Nothing of the next request has come.
+  bool idle() const { return buffer_.size() == begin_; }
+
+  // Of the request that is being answered, or of what was there of it when it was found wrong.
+  const RequestHead& head() const { return head_; }
+  // Waits for the request's body. Throws ApiError: 400, 408 (it took too long), 413 (it has more
+  // than `limit` bytes; at once where it says so itself), 503 (the server ends).
+  std::string read_body(size_t limit);
+  // Whether this connection ends with the answer: the client asked for it, or the body has not been
+  // read, and what follows would be taken for a request.
+  bool closes() const { return head_.close || closing_ || !body_is_read_; }
+  void close_after_answer() { closing_ = true; }
+  // Makes ready for the next request.
+  void end_request();
 
   // Whether the client has closed its side: one that only stops sending counts as gone, and so does
   // one that has sent more before it left. Never waits.
   bool closed() const;
 
-  // Whether the request went beyond its size, and was cut off there.
-  bool over_limit() const { return left_bytes_ == 0; }
+  // Writing gives up at once where the client is slow to take what there is.
+  void never_wait_to_write() { limits_.write = {}; }
 
-  // No further request is taken from this connection.
-  void close_after_answer() { closing_ = true; }
-  bool closing() const { return closing_; }
-  // To be called before the socket is closed: what the client is still sending is read for a while,
-  // or the system would reset the connection, and the answer with it.
-  void linger();
+  // A socket that is closed while the client still sends is reset, and the answer with it. So what
+  // comes is read and forgotten for a while.
+  void begin_lingering();
+  bool lingers();  // takes in what is there; false: it may be closed
 
-  bool is_readable() const override;
+  bool is_readable() const override { return !shown_.empty(); }
   bool is_writable() const override;
   ssize_t read(char* data, size_t size) override;
-  ssize_t write(const char* data, size_t size) override;
-  void get_remote_ip_and_port(std::string& ip, int& port) const override;
-  void get_local_ip_and_port(std::string& ip, int& port) const override;
+  ssize_t write(const char* data, size_t size) override;             // all of it, or -1
+  void get_remote_ip_and_port(std::string&, int&) const override {}  // nobody asks
+  void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return socket_; }
 
  private:
-  bool wait_for(short events, std::chrono::milliseconds patience) const;
-  std::chrono::milliseconds left() const;
+  bool receive();  // appends to the buffer; false: there is nothing, `gone_` says whether for ever
+  void read_piece();
+  std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
+  void drop(size_t count);
+  bool wait_to_write() const;
 
   socket_t socket_;
   ConnectionLimits limits_;
-  std::chrono::steady_clock::time_point deadline_{};
-  std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0;
-  size_t left_bytes_ = 0;
-  bool closing_ = false;
+  const Ending& ending_;
+  Clock::time_point deadline_;
+  std::string buffer_;  // from begin_ on not used yet
+  size_t begin_ = 0, scanned_ = 0;
+  RequestHead head_;
+  std::string shown_;  // what httplib has not read yet of the request that it is shown
+  bool begun_ = false, body_is_read_ = true, closing_ = false, gone_ = false;
+  size_t lingering_bytes_ = 0;
 };
 
-template <typename Ended>
-bool Connection::wait_for_request(const Ended& ended) {
-  constexpr std::chrono::milliseconds slice{100};
-  if (begin_ < end_) return true;
-  for (std::chrono::milliseconds waited{0}; waited < limits_.idle; waited += slice) {
-    if (ended()) return false;
-    if (wait_for(POLLIN, slice)) return true;
-  }
-  return false;
-}
-
-// httplib's server with connections of ours.
-class ConnectionServer : public httplib::Server {
+// Makes a connection the calling thread's current one.
+class Connection::Current {
  public:
-  explicit ConnectionServer(const ConnectionLimits& limits) : limits_(limits) {}
-
-  // httplib lets five connections wait to be accepted; of a crowd that comes at once, the others
-  // would have to try again a second later. To be called once the port is bound.
-  void let_connections_wait() const;
-
- private:
-  bool process_and_close_socket(socket_t socket) override;
-  ConnectionLimits limits_;
+  explicit Current(Connection& connection);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
 };
 
 }  // namespace sol

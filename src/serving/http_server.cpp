@@ -7,10 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/fail.h"
-#include "serving/connection.h"
+#include "serving/access.h"
+#include "serving/connection_server.h"
 #include "serving/model_description.h"
 #include "serving/page_files.h"
 #include "serving/request_common.h"
@@ -35,31 +37,28 @@ void answer(httplib::Response& response, const ApiError& error) {
   answer(response, error.to_json(), error.status());
 }
 
-// Takes as long for a wrong key whatever it has in common with the right one.
-bool same_secret(const std::string& a, const std::string& b) {
-  unsigned char difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size() && !b.empty(); ++i)
-    difference |= static_cast<unsigned char>(a[i] ^ b[i % b.size()]);
-  return difference == 0;
-}
-
 bool is_page(const std::string& path) {
   return std::ranges::any_of(page_files(), [&](const PageFile& file) { return file.path == path; });
 }
 
 constexpr std::string_view model_route = "/v1/models/";  // and a name
 
-bool is_route(const std::string& path) {
-  static const std::set<std::string> routes{
-      "/health",   "/metrics",    "/v1/models",      "/tokenizer_info",
-      "/tokenize", "/detokenize", "/v1/completions", "/v1/chat/completions"};
-  return routes.contains(path) || is_page(path) || path.starts_with(model_route);
+// Empty where there is no such path.
+std::string allowed_methods(const std::string& path) {
+  static const std::set<std::string> read{"/health", "/metrics", "/v1/models", "/tokenizer_info"};
+  static const std::set<std::string> asked{"/tokenize", "/detokenize", "/v1/completions",
+                                           "/v1/chat/completions"};
+  if (asked.contains(path)) return "POST";
+  return read.contains(path) || is_page(path) || path.starts_with(model_route) ? "GET, HEAD" : "";
 }
 
-std::string host_name(const std::string& host_header) {
-  const size_t colon = host_header.rfind(':');
-  const bool port = colon != std::string::npos && host_header.find(']', colon) == std::string::npos;
-  return port ? host_header.substr(0, colon) : host_header;
+bool is_read(const std::string& method) {
+  return method == "GET" || method == "HEAD";
+}
+
+// "application/json; charset=utf-8" is the first of these.
+std::string media_type(const std::string& content_type) {
+  return content_type.substr(0, content_type.find_first_of("; \t"));
 }
 
 // For logs, where a line must stay one.
@@ -78,7 +77,6 @@ struct HttpServer::Impl {
   ConnectionLimits limits() const {
     ConnectionLimits all;
     all.request = std::chrono::milliseconds(static_cast<int64_t>(options.request_seconds * 1e3));
-    all.request_bytes = options.body_limit + 64 * 1024;  // headers too
     return all;
   }
   using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
@@ -90,16 +88,22 @@ struct HttpServer::Impl {
         handler(request, response);
       } catch (const ApiError& error) {
         answer(response, error);
+      } catch (const std::bad_alloc&) {
+        answer(response, ApiError(503, "server_error", "out_of_memory",
+                                  "the server has not enough memory for this request just now")
+                             .set_retry_after(1));
       } catch (const std::exception& error) {
         answer(response, server_error(error.what()));
       }
     };
   }
   void add_routes();
-  void complete(const httplib::Request& request, httplib::Response& response, bool chat);
+  void complete(httplib::Response& response, bool chat);
   httplib::Server::HandlerResponse before(const httplib::Request& request,
                                           httplib::Response& response) const;
   void describe_error(const httplib::Request& request, httplib::Response& response) const;
+  void count(const std::string& method, const std::string& path, int status) const;
+  void start();
 
   const ServedModel& model() const {
     const ServedModel* loaded = served.load();
@@ -109,9 +113,10 @@ struct HttpServer::Impl {
       throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
     return *loaded;
   }
-  static Json body_of(const httplib::Request& request);
+  RequestJson body() const;
 
   HttpOptions options;
+  AccessRules access;
   Metrics& metrics;
   ConnectionServer server;
   std::atomic<const ServedModel*> served{nullptr};
@@ -123,42 +128,32 @@ struct HttpServer::Impl {
   std::thread thread;
 };
 
-Json HttpServer::Impl::body_of(const httplib::Request& request) {
-  const std::string type = request.get_header_value("Content-Type");
+RequestJson HttpServer::Impl::body() const {
+  Connection& connection = *Connection::current();
+  const std::string* type = connection.head().find("content-type");
   // Also what keeps a web page of somebody else from sending requests in its visitor's name.
-  if (!type.starts_with(json_type))
+  if (!type || !equal_ignoring_case(media_type(*type), json_type))
     throw ApiError(415, "invalid_request_error", "unsupported_media_type",
-                   fmt::format("Content-Type must be {}, not \"{}\"", json_type, type));
-  return parse_request(request.body);
+                   fmt::format("Content-Type must be {}, not \"{}\"", json_type,
+                               type ? type->substr(0, 100) : ""));
+  return RequestJson(connection.read_body(options.body_limit));
 }
 
 httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request& request,
                                                           httplib::Response& response) const {
-  using Result = httplib::Server::HandlerResponse;
-  const auto refuse_with = [&](const ApiError& error) {
+  const RequestHead& head = Connection::current()->head();
+  try {
+    if (head.find("content-encoding"))
+      throw ApiError(415, "invalid_request_error", "unsupported_encoding",
+                     "a request's body must not be compressed");
+    check_access(head, access,
+                 is_read(request.method) && (request.path == "/health" || is_page(request.path)));
+    return httplib::Server::HandlerResponse::Unhandled;
+  } catch (const ApiError& error) {
+    if (error.status() == 401) response.set_header("WWW-Authenticate", "Bearer");
     answer(response, error);
-    // Its body has not been read, and must not be taken for the next request.
-    if (Connection* connection = Connection::current()) connection->close_after_answer();
-    return Result::Handled;
-  };
-  if (request.has_header("Content-Encoding"))
-    return refuse_with({415, "invalid_request_error", "unsupported_encoding",
-                        "a request's body must not be compressed"});
-  // A page elsewhere whose name was made to point at this machine would send its own name.
-  const bool local =
-      options.host == "127.0.0.1" || options.host == "localhost" || options.host == "::1";
-  const std::string name = host_name(request.get_header_value("Host"));
-  if (local && name != "localhost" && name != "127.0.0.1" && name != "[::1]" && !name.empty())
-    return refuse_with({403, "invalid_request_error", "wrong_host",
-                        fmt::format("this server answers to localhost, not \"{}\"", name)});
-  const bool is_open =
-      request.method == "GET" && (request.path == "/health" || is_page(request.path));
-  if (!options.api_key.empty() && !is_open &&
-      !same_secret(request.get_header_value("Authorization"), "Bearer " + options.api_key))
-    return refuse_with({401, "authentication_error", "invalid_api_key",
-                        "the request's API key is missing or wrong; send it as "
-                        "\"Authorization: Bearer KEY\""});
-  return Result::Unhandled;
+    return httplib::Server::HandlerResponse::Handled;
+  }
 }
 
 // Errors that httplib finds itself have no body yet.
@@ -168,60 +163,62 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
   const auto describe = [&](const char* code, const std::string& message) {
     answer(response, ApiError(response.status, "invalid_request_error", code, message));
   };
-  if (Connection::current() && Connection::current()->over_limit()) response.status = 413;
-  // Found while the request was being read: what follows on the connection may be the rest of it.
-  if (Connection* connection = Connection::current(); connection && response.status != 404)
-    connection->close_after_answer();
-  switch (response.status) {
-    case 404:
-      if (is_route(request.path)) {
-        response.status = 405;
-        return describe("method_not_allowed",
-                        fmt::format("{} is not for {}", request.method, request.path));
-      }
-      return describe("not_found",
-                      fmt::format("no {} {} here; docs/http-api.md lists what there is",
-                                  request.method, request.path));
-    case 413:
-      return describe(
-          "body_too_large",
-          fmt::format("a request's body may have {} bytes, and its headers some thousands",
-                      options.body_limit));
-    case 414:
-      return describe("uri_too_long", "the address is too long");
-    default:
-      return describe("bad_request", "the request is not well-formed HTTP");
-  }
+  if (response.status != 404) return describe("bad_request", "the request cannot be answered");
+  const std::string allowed = allowed_methods(request.path);
+  if (allowed.empty())
+    return describe("not_found", fmt::format("no {} {} here; docs/http-api.md lists what there is",
+                                             request.method, request.path));
+  response.status = 405;
+  response.set_header("Allow", allowed);
+  describe("method_not_allowed", fmt::format("{} is not for {}", request.method, request.path));
 }
 
-void HttpServer::Impl::complete(const httplib::Request& request, httplib::Response& response,
-                                bool chat) {
+void HttpServer::Impl::count(const std::string& method, const std::string& path, int status) const {
+  // Other paths would make a line each, as many as a client likes.
+  const bool of_model = path.starts_with(model_route);
+  metrics.count_request(of_model                        ? "/v1/models/NAME"
+                        : allowed_methods(path).empty() ? "other"
+                                                        : path,
+                        status);
+  const auto shown = [](const std::string& text) { return text.empty() ? "-" : printable(text); };
+  if (options.log) options.log(fmt::format("{} {} {}", shown(method), shown(path), status));
+}
+
+void HttpServer::Impl::complete(httplib::Response& response, bool chat) {
   const ServedModel& serving = model();
   // Each request is a party of its own where it names no user.
   const std::string party = fmt::format("request {}", ++requests);
-  const Json body = body_of(request);
-  CompletionRequest wanted =
-      chat ? read_chat_completion(body, serving, party) : read_completion(body, serving, party);
+  const auto read_request = [&] {
+    const RequestJson json = body();
+    return chat ? read_chat_completion(*json, serving, party)
+                : read_completion(*json, serving, party);
+  };
+  CompletionRequest wanted = read_request();
   const bool stream = wanted.stream;
   const auto running =
       std::make_shared<RunningRequest>(std::move(wanted), serving, *scheduler.load(), unfinished);
   if (stream) {
     response.set_header("Cache-Control", "no-cache");
-    response.set_chunked_content_provider(
-        "text/event-stream",
-        [events = EventStream(running)](size_t, httplib::DataSink& sink) mutable {
-          const std::string text = events.next(patience);
-          if (!sink.is_writable() || (!text.empty() && !sink.write(text.data(), text.size())))
-            return false;
-          if (events.ended()) sink.done();
-          return true;
-        });
+    // One that is not done has the next piece to wait for.
+    const auto next = [events = EventStream(running)](size_t, httplib::DataSink& sink) mutable {
+      const std::string text = events.next(patience);
+      if (!sink.is_writable() || (!text.empty() && !sink.write(text.data(), text.size())))
+        return false;
+      if (events.ended()) sink.done();
+      return true;
+    };
+    // Old clients know no chunks: the end of the connection is the end of the answer.
+    if (Connection::current()->head().http_1_0)
+      response.set_content_provider("text/event-stream", next);
+    else
+      response.set_chunked_content_provider("text/event-stream", next);
     return;
   }
   while (!running->response().complete()) {
     running->wait(patience);
-    if (const Connection* connection = Connection::current(); connection && connection->closed()) {
+    if (Connection::current()->closed()) {
       response.status = 499;  // nobody reads it; for the log
+      Connection::current()->close_after_answer();
       return;
     }
   }
@@ -247,17 +244,17 @@ void HttpServer::Impl::add_routes() {
   server.Get("/tokenizer_info", guarded([this](const auto&, auto& response) {
                answer(response, describe_tokenizer(model()));
              }));
-  server.Post("/tokenize", guarded([this](const httplib::Request& request, auto& response) {
-                answer(response, tokenize(body_of(request), model()));
+  server.Post("/tokenize", guarded([this](const auto&, auto& response) {
+                const ServedModel& serving = model();
+                answer(response, tokenize(*body(), serving));
               }));
-  server.Post("/detokenize", guarded([this](const httplib::Request& request, auto& response) {
-                answer(response, detokenize(body_of(request), model()));
+  server.Post("/detokenize", guarded([this](const auto&, auto& response) {
+                const ServedModel& serving = model();
+                answer(response, detokenize(*body(), serving));
               }));
   for (const bool chat : {false, true})
     server.Post(chat ? "/v1/chat/completions" : "/v1/completions",
-                guarded([this, chat](const httplib::Request& request, httplib::Response& response) {
-                  complete(request, response, chat);
-                }));
+                guarded([this, chat](const auto&, auto& response) { complete(response, chat); }));
   for (const PageFile& file : page_files())
     server.Get(std::string(file.path), [file](const auto&, httplib::Response& response) {
       response.set_header("Content-Security-Policy", "default-src 'self'");
@@ -270,9 +267,6 @@ void HttpServer::Impl::add_routes() {
 HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
     : impl_(std::make_unique<Impl>(options, metrics)) {
   httplib::Server& server = impl_->server;
-  const auto threads = static_cast<size_t>(options.threads);
-  server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
-  server.set_payload_max_length(options.body_limit);
   server.set_tcp_nodelay(true);
   // httplib's default lets a second server listen on the same port, and each would get half of the
   // requests.
@@ -280,7 +274,6 @@ HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
-  server.set_keep_alive_max_count(1000);
   server.set_default_headers({{"X-Content-Type-Options", "nosniff"}});
   server.set_pre_routing_handler([impl = impl_.get()](const auto& request, auto& response) {
     return impl->before(request, response);
@@ -289,12 +282,14 @@ HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
       httplib::Server::Handler([impl = impl_.get()](const auto& request, auto& response) {
         impl->describe_error(request, response);
       }));
+  // What httplib says about the connection by itself is not what ours do.
+  server.set_post_routing_handler([](const auto&, httplib::Response& response) {
+    for (const char* name : {"Connection", "Keep-Alive", "Accept-Ranges"})
+      response.headers.erase(name);
+    if (Connection::current()->closes()) response.set_header("Connection", "close");
+  });
   server.set_logger([impl = impl_.get()](const auto& request, const auto& response) {
-    // Other paths would make a line each, as many as a client likes.
-    impl->metrics.count_request(is_route(request.path) ? request.path : "other", response.status);
-    if (impl->options.log)
-      impl->options.log(fmt::format("{} {} {}", printable(request.method), printable(request.path),
-                                    response.status));
+    impl->count(request.method, request.path, response.status);
   });
   impl_->add_routes();
 }
@@ -313,12 +308,26 @@ int HttpServer::start() {
         "cannot listen on {}:{}: the port is taken, needs other rights, or the host is not this "
         "machine; choose others with --host and --port",
         options.host, options.port);
-  impl_->server.let_connections_wait();
-  impl_->thread = std::thread([impl = impl_.get()] {
-    impl->server.listen_after_bind();
-    impl->listening = false;
-  });
+  impl_->start();
   return port;
+}
+
+void HttpServer::Impl::start() {
+  access = {options.api_key, server.bound_to_loopback(), options.host};
+  server.open(
+      options.threads,
+      [](const RequestHead& head) { return is_read(head.method) && head.path == "/health"; },
+      [this](const RequestHead& head, int status) { count(head.method, head.path, status); });
+  try {
+    thread = std::thread([this] {
+      server.listen_after_bind();
+      listening = false;
+    });
+  } catch (const std::system_error&) {
+    fail(
+        "the system gives no thread to listen on; raise its limit of processes or of memory "
+        "(ulimit -u, ulimit -v, or the container's)");
+  }
 }
 
 void HttpServer::serve(const ServedModel& served, Scheduler& scheduler) {
@@ -332,6 +341,7 @@ bool HttpServer::listening() const {
 
 void HttpServer::refuse() {
   impl_->refusing = true;
+  impl_->server.end_reading();
 }
 
 void HttpServer::stop() {
@@ -344,6 +354,7 @@ void HttpServer::stop() {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   impl_->server.stop();
   impl_->thread.join();
+  impl_->server.close_connections();
 }
 
 }  // namespace sol

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "serving/api_error.h"
@@ -10,68 +11,125 @@ namespace sol {
 namespace {
 
 constexpr size_t most_depth = 32, most_objects = 10000, most_fields = 256,
-                 most_values = size_t{4} << 20;
+                 most_values = size_t{1} << 20;
 
-// Walks over a document without building it; false ends the walk.
-class ShapeCheck : public nlohmann::json_sax<Json> {
+ApiError refused(const std::string& message) {
+  return {400, "invalid_request_error", "invalid_json", "the request's body " + message};
+}
+
+// Leaves no value that has others in it.
+void dismantle(Json& json) noexcept {
+  if (!json.is_structured()) return;
+  for (Json& value : json) dismantle(value);
+  if (json.is_array())
+    json.get_ref<Json::array_t&>().clear();
+  else
+    json.get_ref<Json::object_t&>().clear();
+}
+
+// Builds a document value by value. Whatever throws on the way, for lack of memory too, what has
+// been built can be destroyed.
+class Builder : public nlohmann::json_sax<Json> {
  public:
-  std::string fault;  // empty: the shape is fine (the text may still be no JSON)
+  explicit Builder(bool lines) : lines_(lines) {
+    open_.reserve(most_depth + 1);
+    open_.emplace_back();
+  }
+  Json take() { return std::move(open_.front().values.front()); }
 
-  bool null() override { return value(); }
-  bool boolean(bool) override { return value(); }
-  bool number_integer(number_integer_t) override { return value(); }
-  bool number_unsigned(number_unsigned_t) override { return value(); }
-  bool number_float(number_float_t, const string_t&) override { return value(); }
-  bool string(string_t&) override { return value(); }
-  bool binary(binary_t&) override { return value(); }
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // JSON has none
+
   bool start_object(size_t) override {
-    if (++objects_ > most_objects) return fails("objects", most_objects);
+    if (++objects_ > most_objects) too_many("objects", most_objects);
     return open();
   }
-  bool key(string_t&) override {
-    if (++fields_.back() > most_fields) return fails("fields in one object", most_fields);
+  bool key(string_t& name) override {
+    std::vector<std::string>& keys = open_.back().keys;
+    if (keys.size() == most_fields) too_many("fields in one object", most_fields);
+    if (std::ranges::find(keys, name) != keys.end())
+      throw refused(fmt::format("has the field \"{}\" twice in one object", name.substr(0, 100)));
+    keys.push_back(std::move(name));
     return true;
   }
-  bool end_object() override { return close(); }
+  bool end_object() override {
+    Level& level = open_.back();
+    place() = Json::object();
+    auto& fields = place().get_ref<Json::object_t&>();
+    fields.reserve(level.keys.size());
+    // In place: a pair on its way would have its name copied, and fall with its value if that
+    // fails.
+    for (size_t i = 0; i < level.keys.size(); ++i)
+      fields.emplace_back(std::move(level.keys[i]), std::move(level.values[i]));
+    open_.pop_back();
+    return true;
+  }
   bool start_array(size_t) override { return open(); }
-  bool end_array() override { return close(); }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
+  bool end_array() override {
+    place() = Json::array();
+    place().get_ref<Json::array_t&>().swap(open_.back().values);
+    open_.pop_back();
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    // With what was read last, however much that is.
+    throw refused("is not valid JSON: " + json_reason(error.what(), lines_).substr(0, 300));
   }
 
  private:
-  bool fails(const char* what, size_t most) {
-    fault = fmt::format("more than {} {}", most, what);
-    return false;
+  // An object or list that has not ended.
+  struct Level {
+    std::vector<std::string> keys;
+    Json::array_t values;
+    Level() = default;
+    Level(Level&&) noexcept = default;
+    ~Level() {
+      for (Json& value : values) dismantle(value);
+    }
+  };
+
+  [[noreturn]] static void too_many(const char* what, size_t most) {
+    throw refused(fmt::format("has more than {} {}", most, what));
   }
-  bool value() { return ++values_ <= most_values || fails("values", most_values); }
-  bool open() {
-    fields_.push_back(0);
-    return fields_.size() <= most_depth ? value() : fails("levels of nesting", most_depth);
-  }
-  bool close() {
-    fields_.pop_back();
+  template <typename T>
+  bool add(T&& value) {
+    if (++values_ > most_values) too_many("values", most_values);
+    open_.back().values.emplace_back(std::forward<T>(value));
     return true;
   }
+  bool open() {
+    if (open_.size() > most_depth) too_many("levels of nesting", most_depth);
+    add(nullptr);  // its place
+    open_.emplace_back();
+    return true;
+  }
+  // Of the innermost object or list.
+  Json& place() { return open_[open_.size() - 2].values.back(); }
 
-  std::vector<size_t> fields_;  // of the open objects and lists
+  std::vector<Level> open_;  // the first holds the whole document
   size_t objects_ = 0, values_ = 0;
+  bool lines_;
 };
 
 }  // namespace
 
-Json parse_request(const std::string& body) {
-  const auto refused = [](const std::string& message) {
-    return ApiError(400, "invalid_request_error", "invalid_json", message);
-  };
-  ShapeCheck shape;
-  if (!Json::sax_parse(body, &shape) && !shape.fault.empty())
-    throw refused("the request's body has " + shape.fault);
-  try {
-    return parse_json(body, "the request's body");
-  } catch (const Error& error) {
-    throw refused(error.what());
-  }
+RequestJson::RequestJson(const std::string& body) {
+  // The library takes it for the end.
+  if (body.find('\0') != std::string::npos)
+    throw refused("is not valid JSON: it holds a zero byte");
+  Builder builder(body.find('\n') != std::string::npos);
+  Json::sax_parse(body, &builder);
+  json_ = builder.take();
+}
+
+RequestJson::~RequestJson() {
+  dismantle(json_);
 }
 
 }  // namespace sol

@@ -1,4 +1,4 @@
-// The JSON of a request: from anybody, so its shape is checked before it is built.
+// The JSON of a request: from anybody, so its shape is checked while it is built.
 #pragma once
 
 #include <string>
@@ -7,9 +7,22 @@
 
 namespace sol {
 
-// Throws ApiError 400 for what is no JSON, has a field twice in one object, or is larger in shape
-// than any request needs to be: nested deeper than 32, more than 10000 objects, 256 fields in one,
-// 4 M values. (Time to build grows with the square of the second and third.)
-Json parse_request(const std::string& body);
+// A document that can be destroyed where there is no memory left: the library's own destructor
+// allocates a list of all values, and ends the program when it cannot.
+class RequestJson {
+ public:
+  // Throws ApiError 400 for what is no JSON, has a field twice in one object, or is larger in shape
+  // than any request needs to be: nested deeper than 32, more than 10000 objects, 256 fields in
+  // one, 1 M values. (Time to read grows with the square of the third.)
+  explicit RequestJson(const std::string& body);
+  RequestJson(RequestJson&&) = default;
+  RequestJson& operator=(RequestJson&&) = delete;
+  ~RequestJson();
+
+  const Json& operator*() const { return json_; }
+
+ private:
+  Json json_;
+};
 
 }  // namespace sol

@@ -1,7 +1,12 @@
 // sol serve and sol calibrate as processes; what the server answers is tests/serving's.
+#include <arpa/inet.h>
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <atomic>
+#include <csignal>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "base/file_io.h"
@@ -14,7 +19,8 @@ namespace {
 // What the program under test writes stands in a file: it runs until it is told to end.
 class ServeProcess {
  public:
-  explicit ServeProcess(std::vector<std::string> arguments) {
+  // `hangup`: what becomes of SIGHUP before the program begins.
+  explicit ServeProcess(std::vector<std::string> arguments, sighandler_t hangup = SIG_DFL) {
     arguments.insert(arguments.begin(), {"serve", "--port", "0"});
     const std::string out = (directory_.path() / "out").string();
     process_ = fork();
@@ -22,6 +28,7 @@ class ServeProcess {
       const int file = open(out.c_str(), O_CREAT | O_WRONLY, 0600);
       dup2(file, 1);
       dup2(file, 2);
+      std::signal(SIGHUP, hangup);
       std::vector<char*> argv{const_cast<char*>(SOL_BINARY)};
       for (const std::string& argument : arguments)
         argv.push_back(const_cast<char*>(argument.c_str()));
@@ -60,8 +67,9 @@ class ServeProcess {
     }
     return client;
   }
+  void send(int signal) const { kill(process_, signal); }
   int end(int signal) {
-    kill(process_, signal);
+    send(signal);
     int status = 0;
     waitpid(std::exchange(process_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -71,6 +79,12 @@ class ServeProcess {
   TemporaryDirectory directory_;
   pid_t process_ = -1;
 };
+
+// read_file() wants a file's size beforehand, which those of /proc do not have.
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 const std::string controller = (source_dir() / "models/default/controllers/2l-harsh").string();
 
@@ -106,6 +120,80 @@ TEST(ServeCommand, AnswersUntilToldToEndAndLetsRunningRequestsFinish) {
   EXPECT_NE(stream.find("data: [DONE]"), std::string::npos);
   EXPECT_NE(serve.output().find("POST /v1/completions 200"), std::string::npos) << serve.output();
   EXPECT_NE(serve.output().find("shutting down"), std::string::npos);
+}
+
+TEST(ServeCommand, AClosedTerminalEndsItUnlessStartedWithNohup) {
+  {
+    ServeProcess serve({"--latency", "off"});
+    ASSERT_TRUE(serve.client().Get("/health"));
+    EXPECT_EQ(serve.end(SIGHUP), 0);
+    EXPECT_NE(serve.output().find("shutting down"), std::string::npos) << serve.output();
+  }
+  ServeProcess serve({"--latency", "off"}, SIG_IGN);
+  auto client = serve.client();
+  serve.send(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto health = client.Get("/health");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 200);
+  EXPECT_EQ(serve.end(SIGTERM), 0);
+}
+
+// However long a request may take, and whatever those that run are given.
+TEST(ServeCommand, RequestsThatAreNotAllThereDoNotKeepItFromEnding) {
+  ServeProcess serve({"--latency", "off", "--request-seconds", "3000"});
+  (void)serve.client();
+  const std::string port = serve.line("listening on http://127.0.0.1:");
+  std::vector<int> sockets;
+  for (const std::string& begin :
+       {std::string(), std::string("GET /health HTTP/1.1\r\nHost: loc"),
+        std::string(
+            "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Content-Length: 20\r\n\r\n{")}) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(std::stoi(port)));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockets.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    ASSERT_EQ(connect(sockets.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    ASSERT_EQ(write(sockets.back(), begin.data(), begin.size()),
+              static_cast<ssize_t>(begin.size()));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(serve.end(SIGTERM), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  for (const int socket : sockets) close(socket);
+}
+
+TEST(ServeCommand, SaysAnIpv6AddressAsAUrl) {
+  const std::filesystem::path addresses = "/proc/net/if_inet6";
+  if (!path_exists(addresses) ||
+      text_of(addresses).find("00000000000000000000000000000001 ") == std::string::npos)
+    GTEST_SKIP() << "this machine has no IPv6";
+  ServeProcess serve({"--latency", "off", "--host", "::1"});
+  EXPECT_NE(serve.line("listening on http://[::1]:"), "") << serve.output();
+}
+
+TEST(ServeCommand, WhereItsAddressCannotBePrintedSaysWhich) {
+  const RunResult result =
+      run_program("/bin/sh", {"-c", "exec " SOL_BINARY " serve --port 0 --latency off >/dev/full"});
+  EXPECT_EQ(result.code, 1);
+  for (const char* words : {"http://127.0.0.1:", "standard output", "No space left"})
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+}
+
+TEST(ServeCommand, WithoutThreadsForItsConnectionsItDoesNotStart) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "an address sanitizer needs more address space than this test leaves";
+#endif
+  // Of more than a thousand threads' stacks, a few have room.
+  const RunResult result =
+      run_program("/bin/sh", {"-c", "ulimit -s 8192; ulimit -v 3000000; exec " SOL_BINARY
+                                    " serve --port 0 --latency off --threads 1 --queue 1000"});
+  EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
+  for (const char* words : {"threads", "ulimit", "--queue"})
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
 }
 
 TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {

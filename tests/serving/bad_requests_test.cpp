@@ -268,6 +268,17 @@ TEST(HttpServer, WhatIsNoJsonIsAnError) {
   EXPECT_EQ(
       server().post("/detokenize", std::string(R"({"tokens": [1, [[2]]]})")).json["error"]["code"],
       "out_of_range");
+  // What is no part of the document is not left out.
+  using namespace std::string_literals;
+  for (const std::string& body :
+       {"{\"tokens\":[72]}\0"s, "{\"tokens\":[72]}\0 and more"s, "\0{\"tokens\":[72]}"s,
+        "{\"tokens\":\0[72]}"s, "{\"tokens\":[72]}}"s, "{\"tokens\":[72]} {}"s,
+        "{\"tokens\":[72]}\x01"s, "{\"tokens\":[72],}"s}) {
+    const auto refused = server().post("/detokenize", body);
+    EXPECT_EQ(refused.status, 400) << body;
+    EXPECT_EQ(refused.json["error"]["code"], "invalid_json") << refused.body;
+  }
+  EXPECT_EQ(server().post("/detokenize", " {\"tokens\":[72]}\r\n\t"s).status, 200);
   EXPECT_EQ(server().get("/health").status, 200);
 }
 

@@ -417,9 +417,17 @@ TEST(HttpServer, AsksForItsKey) {
     ASSERT_TRUE(result);
     EXPECT_EQ(result->status, 401) << key;
   }
-  const auto allowed = locked.client().Get("/v1/models", {{"Authorization", "Bearer secret"}});
-  ASSERT_TRUE(allowed);
-  EXPECT_EQ(allowed->status, 200);
+  EXPECT_THAT(refused.headers, testing::Contains(testing::Pair("WWW-Authenticate", "Bearer")));
+  for (const char* key : {"Bearer %73ecret", "Bearer\tsecret", "Basic secret", "Bearer SECRET"})
+    EXPECT_EQ(locked.client().Get("/v1/models", {{"Authorization", key}})->status, 401) << key;
+  for (const char* key : {"Bearer secret", "bearer secret", "BEARER  secret"}) {
+    const auto allowed = locked.client().Get("/v1/models", {{"Authorization", key}});
+    ASSERT_TRUE(allowed);
+    EXPECT_EQ(allowed->status, 200) << key;
+    EXPECT_EQ(locked.client().Head("/v1/models", {{"Authorization", key}})->status, 200) << key;
+  }
+  EXPECT_EQ(locked.client().Head("/health")->status, 200);
+  EXPECT_EQ(locked.client().Head("/v1/models")->status, 401);
 }
 
 TEST(HttpServer, WithoutAControllerTheFixedPolicySpendsTheBudget) {

@@ -63,7 +63,8 @@ TEST(Limits, HoldForHeaders) {
   std::string headers;
   for (int i = 0; i < 2000; ++i) headers += "X-More: " + std::string(100, 'y') + "\r\n";
   const std::string answer = answer_to(small(), post(headers, ""));
-  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 413"));
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 431"));
+  EXPECT_THAT(answer, HasSubstr("headers_too_large"));
 }
 
 // Were it answered, a page elsewhere could bring any request along past the check of its host.
@@ -84,6 +85,75 @@ TEST(Limits, WhatIsNoHttpIsAnsweredOnce) {
   EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos);
 }
 
+// A request that others in between could cut elsewhere; what it hides must not be answered.
+TEST(Limits, AmbiguousRequestsAreAnsweredOnceAndEnd) {
+  const std::string hidden = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  const std::string chunked = head + "Transfer-Encoding: chunked\r\n\r\n";
+  for (const std::string& begin :
+       {head + "Content-Length: abc\r\n\r\n", head + "Content-Length: 0x10\r\n\r\n",
+        head + "Content-Length : 46\r\n\r\n", head + "Content-Length: 46, 46\r\n\r\n",
+        head + "Content-Length: 0\r\nContent-Length: 46\r\n\r\n",
+        head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        head + "Transfer-Encoding: xchunked\r\n\r\n", head + "Host: evil.example\r\n\r\n",
+        head + "Host : evil.example\r\n\r\n", chunked + "0x2e\r\n", chunked + "+2e\r\n",
+        chunked + "2ejunk\r\n"}) {
+    const std::string answer = answer_to(small(), begin + hidden);
+    EXPECT_THAT(answer, HasSubstr("HTTP/1.1 400")) << begin;
+    EXPECT_THAT(answer, HasSubstr("Connection: close")) << begin;
+    EXPECT_EQ(answer.find("HTTP/1.1 ", 1), std::string::npos) << begin << answer;
+  }
+}
+
+TEST(Limits, RequestsThatAreClearlyCutAreAllAnswered) {
+  const std::string body = R"({"tokens":[72]})";
+  const std::string head =
+      "POST /detokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: Application/JSON; a=b\r\n";
+  const std::string answer = answer_to(
+      small(), head + "Content-Length: 0015\r\n\r\n" + body + "\r\n" + head +
+                   "Transfer-Encoding: chunked\r\n\r\n7;x=y\r\n" + body.substr(0, 7) +
+                   "\r\n08\r\n" + body.substr(7) + "\r\n0\r\nX-Sum: 1\r\n\r\n" +
+                   "GET http://localhost/health?x HTTP/1.1\r\nHost: localhost\r\nConnection: "
+                   "keep-alive, Close\r\n\r\n");
+  size_t answers = 0;
+  for (size_t at = 0; (at = answer.find("HTTP/1.1 200", at)) != std::string::npos; ++at) ++answers;
+  EXPECT_EQ(answers, 3u) << answer;
+}
+
+TEST(Limits, TooLongABodyIsRefusedBeforeItIsSent) {
+  RawClient client(small());
+  client.send(std::string("POST ") + complete +
+              " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              "Content-Length: 1001\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_TRUE(client.closed_within(3));
+  EXPECT_THAT(client.answer(), HasSubstr("HTTP/1.1 413"));
+  EXPECT_THAT(client.answer(), Not(HasSubstr("100 Continue")));
+}
+
+TEST(Limits, ABodyIsAskedForWhereItsClientWaits) {
+  RawClient client(small());
+  client.send(
+      "POST /detokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 15\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n");
+  ASSERT_TRUE(client.hears("HTTP/1.1 100 Continue\r\n\r\n"));
+  client.send(R"({"tokens":[72]})");
+  EXPECT_THAT(client.rest(), HasSubstr("HTTP/1.1 200"));
+}
+
+// They cannot tell where a chunk ends.
+TEST(Limits, OldClientsGetNoChunks) {
+  const std::string body = Json{{"prompt", "a"}, {"max_tokens", 2}, {"stream", true}}.dump();
+  const std::string answer = answer_to(
+      small(), std::string("POST ") + complete + " HTTP/1.0\r\nContent-Type: application/json\r\n" +
+                   "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("Connection: close"));
+  EXPECT_THAT(answer, Not(HasSubstr("chunked")));
+  EXPECT_THAT(answer, HasSubstr("\r\n\r\ndata: {"));
+  EXPECT_THAT(answer, testing::EndsWith("data: [DONE]\n\n"));
+}
+
 TEST(Limits, EachPathTakesItsMethod) {
   const auto status_of = [](const std::string& line) {
     return answer_to(small(), line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -95,6 +165,18 @@ TEST(Limits, EachPathTakesItsMethod) {
   EXPECT_EQ(status_of("DELETE /nothing"), "HTTP/1.1 404");
   EXPECT_EQ(status_of("GET /health"), "HTTP/1.1 200");
   EXPECT_EQ(status_of("HEAD /health"), "HTTP/1.1 200");
+  EXPECT_EQ(status_of("BREW /health"), "HTTP/1.1 501");
+  const auto head_of = [](const std::string& line) {
+    return answer_to(small(), line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  };
+  EXPECT_THAT(head_of("GET /v1/completions"), HasSubstr("\r\nAllow: POST\r\n"));
+  EXPECT_THAT(head_of("DELETE /v1/models"), HasSubstr("\r\nAllow: GET, HEAD\r\n"));
+  for (const char* line : {"HEAD /v1/models", "HEAD /v1/models/default", "HEAD /"}) {
+    const std::string answer = head_of(line);
+    EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 200")) << answer;
+    EXPECT_THAT(answer, testing::EndsWith("\r\n\r\n")) << answer;
+    EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
+  }
   // Without a length there is no body to wait for.
   EXPECT_EQ(status_of("POST /v1/completions"), "HTTP/1.1 415");
 }

@@ -54,6 +54,13 @@ class RawClient {
   }
   const std::string& answer() const { return answer_; }
 
+  // Whether the server says this within ten seconds.
+  bool hears(const std::string& text) {
+    for (int i = 0; i < 200 && answer_.find(text) == std::string::npos; ++i)
+      if (closed_within(0.05)) break;
+    return answer_.find(text) != std::string::npos;
+  }
+
   // Up to the end of the connection, which must come within ten seconds.
   const std::string& rest() {
     EXPECT_TRUE(closed_within(10)) << "the connection stays open after: " << answer_;

@@ -55,7 +55,7 @@ class TestServer {
                       HttpOptions http = {})
       : served_(std::move(served)), scheduler_(served_, options, metrics_) {
     http.port = 0;
-    http.threads = 48;
+    if (http.threads == HttpOptions().threads) http.threads = 48;
     server_ = std::make_unique<HttpServer>(http, metrics_);
     port_ = server_->start();
     engine_ = std::thread([this] { scheduler_.run(); });

@@ -1,0 +1,111 @@
+#include "serving/connection_server.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "serving/loopback.h"
+
+namespace sol {
+namespace {
+
+// Takes sockets to the reception as they are accepted.
+class AtOnce final : public httplib::TaskQueue {
+ public:
+  void enqueue(std::function<void()> task) override { task(); }
+  void shutdown() override {}
+};
+
+// Some of the descriptors are left for those that are being answered.
+size_t most_waiting(size_t wanted) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::clamp<size_t>(files.rlim_cur / 2, 1, wanted);
+}
+
+const char* reason(int status) {
+  switch (status) {
+    case 400:
+      return "Bad Request";
+    case 408:
+      return "Request Timeout";
+    case 414:
+      return "URI Too Long";
+    case 417:
+      return "Expectation Failed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void ConnectionServer::open(int workers, std::function<bool(const RequestHead&)> is_quick,
+                            Refused refused) {
+  refused_ = std::move(refused);
+  new_task_queue = [] { return new AtOnce; };
+  // httplib lets five connections wait to be accepted; of a crowd that comes at once, the others
+  // would have to try again a second later.
+  ::listen(svr_sock_, SOMAXCONN);
+  ReceptionOptions options;
+  options.workers = workers;
+  options.most_waiting = most_waiting(options.most_waiting);
+  options.limits = limits_;
+  reception_ = std::make_unique<Reception>(
+      options,
+      Reception::Handlers{
+          [this](Connection& connection) { answer(connection); }, std::move(is_quick),
+          [this](Connection& connection, const ApiError& error) { refuse(connection, error); }},
+      ending_);
+}
+
+bool ConnectionServer::bound_to_loopback() const {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  return getsockname(svr_sock_, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+         is_loopback(address);
+}
+
+void ConnectionServer::close_connections() {
+  ending_.reading = ending_.writing = true;
+  if (reception_) reception_->stop();
+}
+
+bool ConnectionServer::process_and_close_socket(socket_t socket) {
+  reception_->add(socket);
+  return true;
+}
+
+void ConnectionServer::answer(Connection& connection) {
+  const Connection::Current current(connection);
+  bool closes = connection.closes();
+  if (!process_request(connection, closes, closes, nullptr)) connection.close_after_answer();
+}
+
+// By hand, as there is no request that httplib could be shown.
+void ConnectionServer::refuse(Connection& connection, const ApiError& error) const {
+  const RequestHead& head = connection.head();
+  const std::string body = to_text(error.to_json());
+  std::string text = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+      "X-Content-Type-Options: nosniff\r\nConnection: close\r\n",
+      error.status(), reason(error.status()), body.size());
+  if (error.retry_after() > 0) text += fmt::format("Retry-After: {}\r\n", error.retry_after());
+  text += "\r\n";
+  if (head.method != "HEAD") text += body;
+  connection.write(text.data(), text.size());
+  refused_(head, error.status());
+}
+
+}  // namespace sol
