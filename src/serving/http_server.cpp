@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/fail.h"
+#include "serving/api_key.h"
 #include "serving/connection.h"
 #include "serving/model_description.h"
 #include "serving/page_files.h"
@@ -56,6 +57,12 @@ bool is_route(const std::string& path) {
   return routes.contains(path) || is_page(path) || path.starts_with(model_route);
 }
 
+bool takes_json(const httplib::Request& request) {
+  static const std::set<std::string> paths{"/tokenize", "/detokenize", "/v1/completions",
+                                           "/v1/chat/completions"};
+  return request.method == "POST" && paths.contains(request.path);
+}
+
 std::string host_name(const std::string& host_header) {
   const size_t colon = host_header.rfind(':');
   const bool port = colon != std::string::npos && host_header.find(']', colon) == std::string::npos;
@@ -91,7 +98,7 @@ struct HttpServer::Impl {
       } catch (const ApiError& error) {
         answer(response, error);
       } catch (const std::exception& error) {
-        answer(response, server_error(error.what()));
+        answer(response, server_error(error));
       }
     };
   }
@@ -124,11 +131,7 @@ struct HttpServer::Impl {
 };
 
 Json HttpServer::Impl::body_of(const httplib::Request& request) {
-  const std::string type = request.get_header_value("Content-Type");
-  // Also what keeps a web page of somebody else from sending requests in its visitor's name.
-  if (!type.starts_with(json_type))
-    throw ApiError(415, "invalid_request_error", "unsupported_media_type",
-                   fmt::format("Content-Type must be {}, not \"{}\"", json_type, type));
+  require_json_type(request.get_header_value("Content-Type"));
   return parse_request(request.body);
 }
 
@@ -149,8 +152,9 @@ httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request
       options.host == "127.0.0.1" || options.host == "localhost" || options.host == "::1";
   const std::string name = host_name(request.get_header_value("Host"));
   if (local && name != "localhost" && name != "127.0.0.1" && name != "[::1]" && !name.empty())
-    return refuse_with({403, "invalid_request_error", "wrong_host",
-                        fmt::format("this server answers to localhost, not \"{}\"", name)});
+    return refuse_with(
+        {403, "invalid_request_error", "wrong_host",
+         fmt::format("this server answers to localhost, not \"{}\"", shortened(name))});
   const bool is_open =
       request.method == "GET" && (request.path == "/health" || is_page(request.path));
   if (!options.api_key.empty() && !is_open &&
@@ -158,6 +162,15 @@ httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request
     return refuse_with({401, "authentication_error", "invalid_api_key",
                         "the request's API key is missing or wrong; send it as "
                         "\"Authorization: Bearer KEY\""});
+  // Told before httplib takes the body apart, which has a limit of its own for forms.
+  if (const std::string type = request.get_header_value("Content-Type");
+      takes_json(request) && !type.empty()) {
+    try {
+      require_json_type(type);
+    } catch (const ApiError& error) {
+      return refuse_with(error);
+    }
+  }
   return Result::Unhandled;
 }
 
@@ -176,12 +189,13 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
     case 404:
       if (is_route(request.path)) {
         response.status = 405;
-        return describe("method_not_allowed",
-                        fmt::format("{} is not for {}", request.method, request.path));
+        return describe(
+            "method_not_allowed",
+            fmt::format("{} is not for {}", shortened(request.method), shortened(request.path)));
       }
       return describe("not_found",
                       fmt::format("no {} {} here; docs/http-api.md lists what there is",
-                                  request.method, request.path));
+                                  shortened(request.method), shortened(request.path)));
     case 413:
       return describe(
           "body_too_large",
@@ -189,6 +203,11 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
                       options.body_limit));
     case 414:
       return describe("uri_too_long", "the address is too long");
+    case 416:
+      return describe("invalid_range", "the header Range is malformed; nothing here has ranges");
+    case 500:  // thrown while the request was read: memory, and nothing else, runs out there
+      response.headers.erase("EXCEPTION_WHAT");
+      return answer(response, server_error(std::bad_alloc()));
     default:
       return describe("bad_request", "the request is not well-formed HTTP");
   }
@@ -198,7 +217,7 @@ void HttpServer::Impl::complete(const httplib::Request& request, httplib::Respon
                                 bool chat) {
   const ServedModel& serving = model();
   // Each request is a party of its own where it names no user.
-  const std::string party = fmt::format("request {}", ++requests);
+  const Party party = ++requests;
   const Json body = body_of(request);
   CompletionRequest wanted =
       chat ? read_chat_completion(body, serving, party) : read_completion(body, serving, party);
@@ -269,6 +288,7 @@ void HttpServer::Impl::add_routes() {
 
 HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
     : impl_(std::make_unique<Impl>(options, metrics)) {
+  if (!options.api_key.empty()) require_sendable_key(options.api_key, "the API key");
   httplib::Server& server = impl_->server;
   const auto threads = static_cast<size_t>(options.threads);
   server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };

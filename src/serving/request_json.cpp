@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "serving/api_error.h"
@@ -59,6 +60,18 @@ class ShapeCheck : public nlohmann::json_sax<Json> {
 };
 
 }  // namespace
+
+void require_json_type(std::string_view content_type) {
+  constexpr std::string_view expected = "application/json", blanks = " \t";
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  type.remove_prefix(std::min(type.find_first_not_of(blanks), type.size()));
+  type = type.substr(0, type.find_last_not_of(blanks) + 1);
+  const auto same = [](char a, char b) { return b == (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a); };
+  if (!std::ranges::equal(type, expected, same))
+    throw ApiError(
+        415, "invalid_request_error", "unsupported_media_type",
+        fmt::format("Content-Type must be {}, not \"{}\"", expected, shortened(content_type)));
+}
 
 Json parse_request(const std::string& body) {
   const auto refused = [](const std::string& message) {
