@@ -64,14 +64,8 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
       {"attended", outcome.attended},
       {"blocks", outcome.nll.size()},
       {"steps", outcome.steps},
-      {"effective_steps", outcome.effective_steps},
-      {"context", setup.protocol.context},
-      {"horizon", setup.protocol.horizon},
-      {"page_size", setup.protocol.sequence.page_size},
-      {"sinks", setup.protocol.sequence.sinks},
-      {"window", setup.protocol.sequence.window},
-      {"data", setup.data_name},
-      {"controller", setup.controller_name}};
+      {"effective_steps", outcome.effective_steps}};
+  json.update(setup.protocol_json());
   if (setup.protocol.costs) json["realised_time"] = outcome.time;
   if (!outside.empty()) json["outside_trained_ranges"] = outside;
   return json;

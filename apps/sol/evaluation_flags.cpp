@@ -123,6 +123,16 @@ void EvaluationSetup::refuse_times(const std::string& command) const {
         controller_name, command);
 }
 
+Json EvaluationSetup::protocol_json() const {
+  return {{"context", protocol.context},
+          {"horizon", protocol.horizon},
+          {"page_size", protocol.sequence.page_size},
+          {"sinks", protocol.sequence.sinks},
+          {"window", protocol.sequence.window},
+          {"data", data_name},
+          {"controller", controller_name}};
+}
+
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
                                    const FrozenModel& model) {
   Controller controller = Controller::load(dir);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/stopwatch.h"
 #include "common.h"
 #include "engine/run_info.h"
@@ -65,6 +66,8 @@ struct EvaluationSetup {
   // Throws Error for a controller for times, for commands that ask for averages per axis only.
   void refuse_times(const std::string& command) const;
   const Controller* controller_or_null() const { return controller ? &*controller : nullptr; }
+  // For results in JSON: context, horizon, page rule, data, controller.
+  Json protocol_json() const;
 };
 
 // The model, the controller or levels, and the page rule. Errors: as the parts; a controller for

@@ -102,19 +102,14 @@ Json probe_json(const AxisProbe& probe, const std::vector<OracleResult>& oracle,
                        {"best_single_schedule_gain", result.best_schedule_gain()},
                        {"oracle_perplexity", result.oracle},
                        {"oracle_gain", result.oracle_gain()}});
-  return {{"dense_perplexity", probe.dense.perplexity},
-          {"levels", levels},
-          {"schedules", schedules},
-          {"oracle", budgets},
-          {"blocks", setup.blocks.size()},
-          {"context", setup.protocol.context},
-          {"horizon", setup.protocol.horizon},
-          {"page_size", setup.protocol.sequence.page_size},
-          {"sinks", setup.protocol.sequence.sinks},
-          {"window", setup.protocol.sequence.window},
-          {"data", setup.data_name},
-          {"controller", setup.controller_name},
-          {"run", to_json(setup.run)}};
+  Json json{{"dense_perplexity", probe.dense.perplexity},
+            {"levels", levels},
+            {"schedules", schedules},
+            {"oracle", budgets},
+            {"blocks", setup.blocks.size()}};
+  json.update(setup.protocol_json());
+  json["run"] = to_json(setup.run);
+  return json;
 }
 
 void run_probe(ProbeFlags& flags) {

@@ -1,9 +1,7 @@
 #include "processes.h"
 
-#include <netinet/in.h>
 #include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/free_port.h"
 #include "common.h"
 #include "restart.h"
 
@@ -26,23 +25,6 @@ namespace {
 
 constexpr const char* parent_variable = "SOL_PARENT";
 constexpr std::chrono::seconds patience{30};
-
-// A port that is free now. Another program may take it before rank 0 listens there, which is then
-// an error that says so.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  const bool found = socket >= 0 &&
-                     ::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  const int reason = errno;
-  if (socket >= 0) ::close(socket);
-  if (!found) fail("--processes: no free port for them to meet at: {}", std::strerror(reason));
-  return ntohs(address.sin_port);
-}
 
 pid_t start(int rank, int count, int port) {
   std::vector<std::string> variables{fmt::format("RANK={}", rank),

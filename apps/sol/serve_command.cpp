@@ -9,12 +9,15 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/number_text.h"
+#include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "commands.h"
 #include "common.h"
 #include "cost_file.h"
 #include "evaluation_flags.h"
 #include "policy/policies.h"
+#include "serving/api_key.h"
 #include "serving/http_server.h"
 #include "validators.h"
 
@@ -46,35 +49,81 @@ std::map<std::string, double> parse_effort(const std::vector<std::string>& entri
     const std::string name = entry.substr(0, equals);
     if (name != "low" && name != "medium" && name != "high")
       fail("--reasoning-effort {}: expected low=BUDGET, medium=BUDGET or high=BUDGET", entry);
-    char* end = nullptr;
-    const std::string text = equals == std::string::npos ? "" : entry.substr(equals + 1);
-    const double budget = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(budget > 0 && budget <= 1))
+    const auto budget =
+        parse_number<double>(equals == std::string::npos ? "" : entry.substr(equals + 1));
+    if (!budget || !(*budget > 0 && *budget <= 1))
       fail("--reasoning-effort {}: the budget must be a net keep-rate in (0, 1]", entry);
-    if (!map.emplace(name, budget).second) fail("--reasoning-effort: {} is given twice", name);
+    if (!map.emplace(name, *budget).second) fail("--reasoning-effort: {} is given twice", name);
   }
   return map;
 }
 
-void load_controller(const ServeFlags& flags, ServedModel& served) {
-  if (flags.controller.empty()) {
-    use_fixed_policy(served, flags.sequence.get(), flags.horizon.value_or(16));
-    return;
-  }
-  use_controller(served, load_flagged_controller(flags.controller, flags.model, *served.model),
-                 file_name(flags.controller));
+// A secret often comes from a file, whose last line has an end.
+std::string environment_key() {
+  const char* variable = std::getenv("SOL_API_KEY");
+  if (!variable || !*variable) return {};
+  std::string key = variable;
+  if (key.ends_with('\n')) key.pop_back();
+  if (key.ends_with('\r')) key.pop_back();
+  require_sendable_key(key, "SOL_API_KEY");
+  return key;
 }
 
-void load_chat_template(const ServeFlags& flags, ServedModel& served) {
-  const std::filesystem::path dir = flags.model.model_dir();
-  if (flags.chat_template.empty()) {
-    served.chat = ChatTemplate::find(dir);
+// What is read before anybody is told that the server listens: small files, of which one that is
+// missing or broken is a slip to be told at once.
+struct SmallFiles {
+  std::optional<Controller> controller;
+  std::optional<std::string> chat_template;
+};
+
+SmallFiles read_small_files(const ServeFlags& flags) {
+  SmallFiles files;
+  (void)load_config(flags.model.model_dir());
+  if (!flags.controller.empty()) files.controller = Controller::load(flags.controller);
+  if (!flags.costs.empty()) (void)read_file(flags.costs);
+  if (flags.chat_template.empty()) return files;
+  files.chat_template = read_file(flags.chat_template);
+  (void)ChatTemplate(*files.chat_template, flags.chat_template.string());
+  return files;
+}
+
+void use_policies(const ServeFlags& flags, std::optional<Controller> controller,
+                  ServedModel& served) {
+  if (!controller)
+    return use_fixed_policy(served, flags.sequence.get(), flags.horizon.value_or(16));
+  controller->require_model(served.model->fingerprint(), flags.model.model_dir().string());
+  use_controller(served, std::move(*controller), file_name(flags.controller));
+}
+
+void use_chat_template(const ServeFlags& flags, const std::optional<std::string>& source,
+                       ServedModel& served) {
+  if (!source) {
+    served.chat = ChatTemplate::find(flags.model.model_dir());
     return;
   }
   const auto text = [&](int id) { return id < 0 ? "" : served.tokenizer->token_bytes(id); };
-  served.chat.emplace(read_file(flags.chat_template), flags.chat_template.string(),
-                      text(served.tokenizer->bos_token_id()),
+  served.chat.emplace(*source, flags.chat_template.string(), text(served.tokenizer->bos_token_id()),
                       text(served.tokenizer->eos_token_id()));
+}
+
+// The cache holds at least one request as long as the context: what does not fit is not offered.
+void set_limits(const ServeFlags& flags, ServedModel& served, SchedulerOptions& scheduler) {
+  const int positions = served.model->config().max_position_embeddings;
+  if (flags.context > positions)
+    fail("--context {}: the model has only {} positions", flags.context, positions);
+  served.context = flags.context > 0 ? flags.context : std::min(positions, default_context);
+  if (flags.cache_tokens == 0) {
+    scheduler.cache_tokens =
+        std::max<int64_t>(served.context + 64,
+                          static_cast<int64_t>(scheduler.batch) * std::min(served.context, 2048));
+    return;
+  }
+  scheduler.cache_tokens = flags.cache_tokens;
+  const int64_t longest = longest_sequence(flags.cache_tokens);
+  if (flags.context > longest)
+    fail("--context {}: a cache of {} tokens (--cache-tokens) holds no more than {} of them",
+         flags.context, flags.cache_tokens, longest);
+  served.context = static_cast<int>(std::min<int64_t>(served.context, longest));
 }
 
 // A look at the machine while starting: enough to aim, and the loop corrects the rest.
@@ -89,7 +138,9 @@ CostTable quick_costs(const ServedModel& served) {
   return measure_costs(*served.model, quick, {}, interrupt_token()).table;
 }
 
-ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> effort) {
+// Sets the scheduler's cache as well, which decides on the context.
+ServedModel load_served(const ServeFlags& flags, SmallFiles files,
+                        std::map<std::string, double> effort, SchedulerOptions& scheduler) {
   ServedModel served;
   note("loading {}", file_name(flags.model.model_dir()));
   served.model = load_flagged_model(flags.model);
@@ -97,13 +148,11 @@ ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> e
   served.name = flags.name.empty() ? file_name(flags.model.model_dir()) : flags.name;
   served.deterministic = flags.model.deterministic;
   served.reasoning_effort = std::move(effort);
-  load_controller(flags, served);
-  load_chat_template(flags, served);
-  const int positions = served.model->config().max_position_embeddings;
-  if (flags.context > positions)
-    fail("--context {}: the model has only {} positions", flags.context, positions);
-  served.context = flags.context > 0 ? flags.context : std::min(positions, default_context);
-  if (served.horizon > positions)
+  use_policies(flags, std::move(files.controller), served);
+  use_chat_template(flags, files.chat_template, served);
+  set_limits(flags, served, scheduler);
+  if (const int positions = served.model->config().max_position_embeddings;
+      served.horizon > positions)
     fail("--horizon {}: the model has only {} positions", served.horizon, positions);
   if (!served.reasoning_effort.empty() && served.learned && served.learned->costs())
     fail(
@@ -112,8 +161,8 @@ ServedModel load_served(const ServeFlags& flags, std::map<std::string, double> e
   for (const auto& [name, budget] : served.reasoning_effort) {
     const NetRange range = net_range(served, served.learned != nullptr);
     if (budget < range.low || budget > range.high)
-      fail("--reasoning-effort {}={}: net keep-rates here are {:.3f}..{:.3f}", name, budget,
-           range.low, range.high);
+      fail("--reasoning-effort {}={}: net keep-rates here are {}", name, budget,
+           shown_range(range.low, range.high));
   }
   if (!flags.costs.empty()) {
     const RunInfo run = describe_run(*served.model, served.name, flags.model.seed, command_line());
@@ -157,30 +206,24 @@ void announce(const std::string& host, int port) {
 void run_serve(ServeFlags& flags) {
   interrupt_token();  // from now on signals end the server in order
   if (flags.http.api_key.empty())
-    if (const char* key = std::getenv("SOL_API_KEY")) flags.http.api_key = key;
+    flags.http.api_key = environment_key();
+  else
+    require_sendable_key(flags.http.api_key, "--api-key");
   flags.http.body_limit = static_cast<size_t>(flags.body_mib * (1 << 20));
   // Everyone in the queue and the batch has a connection, and some are left for those to be
   // refused.
   flags.http.threads = flags.scheduler.batch + flags.scheduler.queue + 32;
   if (flags.log) flags.http.log = [](const std::string& line) { note("{}", line); };
   std::map<std::string, double> effort = parse_effort(flags.effort);
-  // What is not there at all is said before anybody is told that the server listens.
-  (void)load_config(flags.model.model_dir());
-  if (!flags.controller.empty()) (void)Controller::load(flags.controller);
-  for (const std::filesystem::path& file : {flags.costs, flags.chat_template})
-    if (!file.empty()) (void)read_file(file);
+  SmallFiles files = read_small_files(flags);
 
   Metrics metrics;
   HttpServer http(flags.http, metrics);
   const int port = http.start();
   announce(flags.http.host, port);
   const Stopwatch loading;
-  const ServedModel served = load_served(flags, std::move(effort));
   SchedulerOptions options = flags.scheduler;
-  // At least one request as long as the context must fit.
-  const int64_t usual = std::max<int64_t>(
-      served.context + 64, static_cast<int64_t>(options.batch) * std::min(served.context, 2048));
-  options.cache_tokens = flags.cache_tokens > 0 ? flags.cache_tokens : usual;
+  const ServedModel served = load_served(flags, std::move(files), std::move(effort), options);
   Scheduler scheduler(served, options, metrics);
   http.serve(served, scheduler);
   note("{} is ready after {:.1f} s: context {}, {} at a time, cache for {} tokens, {}", served.name,
@@ -243,7 +286,7 @@ void add_scheduler_options(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("--context", flags.context,
                   "Tokens of prompt and answer together, at most (default: the model's "
-                  "positions, 8192 at most)")
+                  "positions, 8192 at most, as far as --cache-tokens reach)")
       ->check(at_least(2));
   command
       .add_option("--cache-tokens", flags.cache_tokens,

@@ -3,43 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <numeric>
-#include <string_view>
 #include <vector>
+
+#include "base/shown_text.h"
 
 namespace sol::app {
 namespace {
-
-// Levenshtein's distance.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t k = 0; k < b.size(); ++k) {
-      const size_t above = row[k + 1];
-      row[k + 1] = std::min({above + 1, row[k] + 1, diagonal + (a[i] == b[k] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
-// "; did you mean X?", or nothing when nothing is near.
-std::string suggestion(const std::string& wrong, const std::vector<std::string>& known) {
-  std::string best;
-  size_t least = std::max<size_t>(1, wrong.size() / 3) + 1;
-  for (const std::string& name : known) {
-    const bool begins = name.size() > wrong.size() && name.starts_with(wrong);
-    const size_t d = begins ? 1 : distance(wrong, name);
-    if (d >= least) continue;
-    least = d;
-    best = name;
-  }
-  return best.empty() ? "" : fmt::format("; did you mean {}?", best);
-}
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;

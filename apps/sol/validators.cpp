@@ -2,30 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/number_text.h"
 
 namespace sol::app {
 namespace {
 
 constexpr uint64_t largest_int = std::numeric_limits<int>::max();
 
-template <typename T>
-std::optional<T> parse(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 bool whole_number_within(const std::string& text, int64_t low, uint64_t high) {
-  if (const auto natural = parse<uint64_t>(text))
+  if (const auto natural = parse_number<uint64_t>(text))
     return *natural <= high && (low <= 0 || *natural >= static_cast<uint64_t>(low));
-  const auto negative = parse<int64_t>(text);
+  const auto negative = parse_number<int64_t>(text);
   return negative && *negative < 0 && *negative >= low;
 }
 
@@ -56,14 +48,14 @@ CLI::Validator at_least(int low) {
 CLI::Validator number_in(double low, double high) {
   return validator(fmt::format("a number from {} to {}", low, high),
                    fmt::format("{}..{}", low, high), [=](const std::string& text) {
-                     const auto value = parse<double>(text);
+                     const auto value = parse_number<double>(text);
                      return value && *value >= low && *value <= high;
                    });
 }
 
 CLI::Validator positive_number() {
   return validator("a number of more than 0", "> 0", [](const std::string& text) {
-    const auto value = parse<double>(text);
+    const auto value = parse_number<double>(text);
     return value && *value > 0 && std::isfinite(*value);
   });
 }

@@ -4,9 +4,13 @@
 #include <cstdlib>
 
 #include "base/fail.h"
+#include "base/shown_text.h"
 
 namespace sol {
 namespace {
+
+// Names have up to fifty decimals for each share (percentage).
+constexpr size_t longest_name = 160;
 
 // Takes "<letter><number>" off the front of `rest`, the number up to the next dash or the end.
 std::string_view take_part(std::string_view& rest, char letter, bool first,
@@ -66,6 +70,8 @@ std::string to_string(const Action& action) {
 }
 
 Action parse_action(std::string_view text) {
+  if (text.size() > longest_name)
+    fail("action \"{}\": too long; an action looks like k050-s070-q8", shortened(text, 32));
   std::string_view rest = text;
   Action action;
   action.kappa = parse_share(take_part(rest, 'k', true, text), 'k', text);

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/shown_text.h"
 
 namespace sol {
 namespace {
@@ -24,9 +25,7 @@ constexpr const char* type_name() {
 
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_object() ? "an object" : "an array";
-  std::string text = to_text(value);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return shortened(to_text(value), 60);
 }
 
 // Python writes 10.0 where it holds a float, so an integral float counts as an integer.
@@ -103,7 +102,7 @@ class ParseCheck {
     if (event == Json::parse_event_t::key) {
       const auto& key = value.get_ref<const std::string&>();
       if (!open_.back().insert(key).second)
-        fail("{}: field \"{}\" is given twice in one object", where_, key);
+        fail("{}: field \"{}\" is given twice in one object", where_, shortened(key));
     }
     return true;
   }
@@ -123,7 +122,8 @@ std::string json_reason(const char* what, bool lines) {
   if (constexpr std::string_view line = "parse error at line 1, ";
       !lines && reason.starts_with(line))
     reason.remove_prefix(line.size());
-  return std::string(reason);
+  // It repeats what was read last, a text of any length.
+  return shortened(reason, 300);
 }
 
 std::string to_text(const Json& json, int indent) {

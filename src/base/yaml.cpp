@@ -1,5 +1,7 @@
 #include "base/yaml.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -7,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/shown_text.h"
 
 namespace sol {
 namespace {
@@ -242,9 +245,9 @@ void YamlMap::reject_unknown() const {
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();
     if (known_.contains(key)) continue;
-    std::string names;
-    for (const std::string& name : known_) names += (names.empty() ? "" : ", ") + name;
-    fail("{}: unknown key {}; known here: {}", place(key), full_name(key), names);
+    const std::vector<std::string> names(known_.begin(), known_.end());
+    fail("{}: unknown key {}{}; known here: {}", place(key), full_name(key), suggestion(key, names),
+         fmt::join(names, ", "));
   }
 }
 

@@ -1,10 +1,10 @@
 #include "evaluation/budget_grid.h"
 
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "base/fail.h"
+#include "base/number_text.h"
 #include "evaluation/perplexity.h"
 #include "sol/episode.h"
 
@@ -15,12 +15,10 @@ namespace {
 constexpr size_t largest_axis = 1000;
 constexpr size_t largest_grid = 100000;
 
-double parse_number(std::string_view text, const std::string& axis) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    fail("{}: '{}' is not a number", axis, text);
-  return value;
+double finite_number(std::string_view text, const std::string& axis) {
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value)) fail("{}: '{}' is not a number", axis, text);
+  return *value;
 }
 
 std::vector<std::string_view> split_at(std::string_view text, char separator) {
@@ -70,14 +68,14 @@ AxisValues parse_axis_values(std::string_view text, const std::string& axis) {
   AxisValues values;
   const auto parts = split_at(text, ':');
   if (parts.size() == 1) {
-    for (const auto part : split_at(text, ',')) values.push_back(parse_number(part, axis));
+    for (const auto part : split_at(text, ',')) values.push_back(finite_number(part, axis));
     check_distinct(values, axis);
     return values;
   }
   if (parts.size() != 3)
     fail("{}: '{}' should be FROM:TO:STEP, a list like 0.2,0.5,0.8, or one value", axis, text);
-  const double from = parse_number(parts[0], axis), to = parse_number(parts[1], axis),
-               step = parse_number(parts[2], axis);
+  const double from = finite_number(parts[0], axis), to = finite_number(parts[1], axis),
+               step = finite_number(parts[2], axis);
   if (step <= 0 || to < from)
     fail("{}: '{}' needs a positive step and an end that is not below its beginning", axis, text);
   // A hair of tolerance: 0.9 is meant to be in 0.1:0.9:0.2 although the sums are not exact.

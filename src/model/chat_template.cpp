@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "model/jinja_interpreter.h"
 #include "model/jinja_parser.h"
+#include "model/utf8.h"
 
 namespace sol {
 namespace {
@@ -34,6 +35,14 @@ std::optional<std::string> template_text(const Json& config, const std::string& 
   fail("{}: field \"chat_template\" has no template named \"default\", only:{}", where, names);
 }
 
+// A binary file without a single tag would be taken for a text that is the same in every
+// conversation.
+std::string_view checked_text(std::string_view source, const std::string& where) {
+  if (!is_valid_utf8(source) || source.find('\0') != source.npos)
+    fail("{}: is no text, so it is no chat template (a Jinja file in UTF-8)", where);
+  return source;
+}
+
 }  // namespace
 
 struct ChatTemplate::Parsed {
@@ -42,7 +51,7 @@ struct ChatTemplate::Parsed {
 
 ChatTemplate::ChatTemplate(std::string_view source, std::string where, std::string bos_token,
                            std::string eos_token)
-    : source_(source),
+    : source_(checked_text(source, where)),
       where_(std::move(where)),
       bos_token_(std::move(bos_token)),
       eos_token_(std::move(eos_token)),

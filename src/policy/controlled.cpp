@@ -84,17 +84,21 @@ std::vector<PolicyStep> choose(std::span<ControlledStep> steps,
   // addresses.
   std::vector<const Policy*> policies;
   for (const ControlledStep& step : steps)
-    if (std::find(policies.begin(), policies.end(), step.controlled->policy) == policies.end())
+    if (!step.controlled->dense &&
+        std::find(policies.begin(), policies.end(), step.controlled->policy) == policies.end())
       policies.push_back(step.controlled->policy);
 
   std::vector<PolicyStep> chosen(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].controlled->dense)
+      chosen[i].action = steps[i].controlled->policy->space().dense_index();
   std::vector<PolicyStep> group;
   std::vector<size_t> members;
   for (const Policy* policy : policies) {
     group.clear();
     members.clear();
     for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].controlled->policy != policy) continue;
+      if (steps[i].controlled->policy != policy || steps[i].controlled->dense) continue;
       group.push_back({steps[i].controlled->state.get(), &observations[i]});
       members.push_back(i);
     }
@@ -155,7 +159,8 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
       .hidden = std::move(hidden),
       .earlier_hidden = {},
       .entropy = entropy,
-      .previous_token = previous_token};
+      .previous_token = previous_token,
+      .dense = false};
   controlled.state = policy.begin(controlled.episode.budget(), horizon, id);
   return controlled;
 }

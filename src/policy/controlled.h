@@ -33,6 +33,8 @@ struct Controlled {
                                       // first decoded token, whose drift is its embedding's
   float entropy = -1;           // of the previous step's logits, nats, when the policy needs it
   int32_t previous_token = -1;  // x_{t-1}; -1: there is none, or nobody said
+  // Every step of the episode is, whatever the policy would do: it is not asked.
+  bool dense = false;
 };
 
 // A sequence at the beginning of its first episode: `hidden` is h and `entropy` that of the

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "policy/axis.h"
 #include "policy/cost_table.h"
 #include "policy/network.h"
@@ -91,8 +92,8 @@ Budget Controller::budget_for_net_keep(double net_keep) const {
         "measures "
         "one");
   if (!(net_keep >= frontier.front().net_keep && net_keep <= frontier.back().net_keep))
-    fail("net keep-rate {} is outside this controller's validation frontier, {:.4f}..{:.4f}",
-         net_keep, frontier.front().net_keep, frontier.back().net_keep);
+    fail("net keep-rate {} is outside this controller's validation frontier, {}", net_keep,
+         shown_range(frontier.front().net_keep, frontier.back().net_keep));
   size_t above = 0;
   while (frontier[above].net_keep < net_keep) ++above;
   const FrontierPoint& high = frontier[above];

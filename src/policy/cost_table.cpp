@@ -69,7 +69,8 @@ double CostTable::context_saved_ms(const Length& length, float kappa) const {
 }
 
 // Linear between measured lengths and beyond the longest: attention's time is proportional to the
-// keys. Level below the shortest.
+// keys. Level below the shortest, and beyond the longest where times fall towards it: a longer
+// context is never the cheaper one, and a line that falls ends below zero.
 template <typename Value>
 double CostTable::at_length(int keys, const Value& value) const {
   if (lengths_.size() == 1 || keys <= lengths_.front().keys) return value(lengths_.front());
@@ -78,14 +79,16 @@ double CostTable::at_length(int keys, const Value& value) const {
   const Length &low = lengths_[i - 1], &high = lengths_[i];
   const double weight =
       static_cast<double>(keys - low.keys) / static_cast<double>(high.keys - low.keys);
-  return value(low) + weight * (value(high) - value(low));
+  const double ms = value(low) + weight * (value(high) - value(low));
+  return keys > high.keys ? std::max(ms, value(high)) : ms;
 }
 
 double CostTable::step_ms(float kappa, float rho, int keys) const {
-  const double ms =
-      at_length(keys, [](const Length& length) { return length.dense_ms; }) -
-      interpolated_saving(shares_, channels_saved_ms_, rho) -
-      at_length(keys, [&](const Length& length) { return context_saved_ms(length, kappa); });
+  const double ms = at_length(keys,
+                              [&](const Length& length) {
+                                return length.dense_ms - context_saved_ms(length, kappa);
+                              }) -
+                    interpolated_saving(shares_, channels_saved_ms_, rho);
   return std::max(ms, 1e-6);
 }
 
@@ -246,15 +249,24 @@ class TimedSequence {
 
 }  // namespace
 
-MeasuredCosts measure_costs(FrozenModel& model, const CostMeasurement& options,
-                            const std::function<void(double)>& progress, std::stop_token stop) {
-  const int positions = model.config().max_position_embeddings;
+void check_measurement(const CostMeasurement& options, int positions) {
   if (options.lengths.empty() || options.repetitions < 1 || options.horizon < 1)
     fail("measuring costs needs a length, a repetition and a horizon");
-  for (const int keys : options.lengths)
+  if (options.horizon > positions)
+    fail("episodes of {} steps cannot be measured: the model has only {} positions",
+         options.horizon, positions);
+  int last = 0;
+  for (const int keys : options.lengths) {
     if (keys < 2 || keys > positions)
       fail("a context of {} keys cannot be measured: the model holds 2..{}", keys, positions);
+    if (keys <= last) fail("lengths of the context must ascend, but {} follows {}", keys, last);
+    last = keys;
+  }
+}
 
+MeasuredCosts measure_costs(FrozenModel& model, const CostMeasurement& options,
+                            const std::function<void(double)>& progress, std::stop_token stop) {
+  check_measurement(options, model.config().max_position_embeddings);
   TimedSequence sequence(model, options);
   const size_t shares = measured_shares.size();
   std::vector<CostTable::Length> lengths;

@@ -58,6 +58,7 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
       logits_(static_cast<size_t>(model.config().vocab_size)),
       dense_length_(controlled_.sequence->length()) {
   assert(dense_length_ == 0 || dense_length_ + 2 <= static_cast<int>(tokens_.size()));
+  controlled_.dense = options.dense;
   asked_share_ = static_cast<double>(controlled_.episode.budget().kappa);
   result_.prompt_tokens = static_cast<int>(tokens_.size());
   if (tokens_.size() > 1) controlled_.previous_token = tokens_[tokens_.size() - 2];
@@ -113,6 +114,7 @@ ControlledStep Generation::next_step() {
   if (controlled_.episode.finished()) {
     ++episode_index_;
     begin_episode(controlled_, next_budget(), options_.horizon, episode_id());
+    controlled_.dense = options_.dense;
     if (controlled_.episode.timed()) asked_share_ = static_cast<double>(asked_budget().kappa);
   }
   ControlledStep step{&controlled_, tokens_.back(), {}, &cost_, nullptr};

@@ -24,6 +24,7 @@ struct GenerationOptions {
   // in the cache at its middle is asked for, as a time in milliseconds is another share at each
   // length (Controller::budget_for_ms).
   std::function<Budget(int keys)> budget_at;
+  bool dense = false;   // every step, whatever the policy would do: it is not asked
   int horizon = 16;     // T: steps of an episode
   bool refresh = true;  // false: the policy restarts after T steps, the cache stays as it is
   // What earlier episodes spent beside the budget is made up for by what the next one is asked for:
@@ -94,7 +95,10 @@ class Generation {
   bool last_effective() const { return last_effective_; }
 
   // For the episodes that begin from now on.
-  void set_budget(const Budget& budget) { options_.budget = budget; }
+  void set_budget(const Budget& budget, bool dense = false) {
+    options_.budget = budget;
+    options_.dense = dense;
+  }
 
   // Prompt and generated tokens. The last is not cached yet.
   std::span<const int32_t> tokens() const { return tokens_; }

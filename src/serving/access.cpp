@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/shown_text.h"
 #include "serving/api_error.h"
 #include "serving/loopback.h"
 
@@ -39,7 +40,7 @@ void check_access(const RequestHead& head, const AccessRules& rules, bool open) 
   if (rules.local && !name.empty() && !is_loopback_name(name) &&
       !equal_ignoring_case(name, rules.host))
     throw ApiError(403, "invalid_request_error", "wrong_host",
-                   fmt::format("this server answers to localhost, not \"{}\"", name));
+                   fmt::format("this server answers to localhost, not \"{}\"", shortened(name)));
   if (rules.api_key.empty() || open || has_key(head, rules.api_key)) return;
   throw ApiError(401, "authentication_error", "invalid_api_key",
                  "the request's API key is missing or wrong; send it as "

@@ -1,23 +1,30 @@
 // What a request is answered with when it cannot be served (docs/http-api.md, "Errors").
 #pragma once
 
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "sol/error.h"
 
 namespace sol {
 
 class ApiError : public Error {
  public:
+  // Whatever of a request is repeated, an answer is of a size that people read. Where a message
+  // repeats a text, that text is shortened; this is for what was forgotten.
+  static constexpr size_t most_message = 2000, most_param = 128;
+
   ApiError(int status, std::string type, std::string code, const std::string& message,
            std::string param = {})
-      : Error(message),
+      : Error(shortened(message, most_message)),
         status_(status),
         type_(std::move(type)),
         code_(std::move(code)),
-        param_(std::move(param)) {}
+        param_(shortened(param, most_param)) {}
 
   int status() const { return status_; }
   int retry_after() const { return retry_after_; }  // seconds; 0: nothing to say
@@ -47,11 +54,21 @@ class ApiError : public Error {
 // A field of the request is wrong: 400.
 inline ApiError bad_field(const std::string& param, const std::string& message,
                           std::string code = "invalid_value") {
-  return {400, "invalid_request_error", std::move(code), param + ": " + message, param};
+  return {400, "invalid_request_error", std::move(code),
+          shortened(param, ApiError::most_param) + ": " + message, param};
 }
 
-inline ApiError server_error(const std::string& message) {
-  return {500, "server_error", "internal_error", message};
+// What went wrong within the server. Memory that ran out has no words of its own.
+inline std::string reason_of(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) ? "the server is out of memory" : error.what();
+}
+
+inline ApiError server_error(const std::string& reason) {
+  return {500, "server_error", "internal_error", reason};
+}
+inline ApiError server_error(const std::exception& error) {
+  if (!dynamic_cast<const std::bad_alloc*>(&error)) return server_error(error.what());
+  return ApiError(503, "server_error", "out_of_memory", reason_of(error)).set_retry_after(1);
 }
 
 }  // namespace sol

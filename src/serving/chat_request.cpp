@@ -16,13 +16,15 @@ std::string read_content(const Json& message, const std::string& where) {
   if (content == message.end() || !content->is_array())
     throw bad_field(where + ".content", "must be a text or a list of texts", "invalid_type");
   std::string text;
-  for (const Json& part : *content) {
-    RequestFields fields(part, where + ".content.");
-    if (fields.text("type").value_or("") != "text")
-      throw bad_field(where + ".content", "only parts of type \"text\" are supported",
-                      "unsupported");
+  for (size_t i = 0; i < content->size(); ++i) {
+    const std::string name = fmt::format("{}.content[{}]", where, i);
+    RequestFields fields((*content)[i], name + ".");
+    const auto type = fields.text("type");
+    if (!type) throw bad_field(name + ".type", "is missing", "missing");
+    if (*type != "text")
+      throw bad_field(name + ".type", "only parts of type \"text\" are supported", "unsupported");
     const auto part_text = fields.text("text");
-    if (!part_text) throw bad_field(where + ".content.text", "is missing", "missing");
+    if (!part_text) throw bad_field(name + ".text", "is missing", "missing");
     text += *part_text;
     fields.reject_unknown();
   }
@@ -43,6 +45,9 @@ Json read_messages(RequestFields& fields) {
     if (!role) throw bad_field(where + ".role", "is missing", "missing");
     parts.find("content");
     parts.choice("type", {"text"});  // lm-evaluation-harness says so of every message
+    // What OpenAI's library writes of an answer that is sent back.
+    parts.allow_null_only(
+        {"annotations", "audio", "function_call", "name", "refusal", "tool_call_id", "tool_calls"});
     parts.reject_unknown();
     read.push_back({{"role", *role}, {"content", read_content(message, where)}});
   }
@@ -52,14 +57,16 @@ Json read_messages(RequestFields& fields) {
 }  // namespace
 
 CompletionRequest read_chat_completion(const Json& json, const ServedModel& served,
-                                       const std::string& party) {
+                                       const Party& party) {
   RequestFields fields(json);
   CompletionRequest request;
   request.chat = true;
   const CommonFields common = read_common(fields, served, party, request);
   const Json messages = read_messages(fields);
   auto max_tokens = fields.integer("max_tokens", 1);
+  std::string length_field = "max_tokens";
   if (const auto also = fields.integer("max_completion_tokens", 1)) {
+    if (!max_tokens) length_field = "max_completion_tokens";
     if (max_tokens && *max_tokens != *also)
       throw bad_field("max_completion_tokens", "contradicts max_tokens", "conflicting_fields");
     max_tokens = also;
@@ -81,12 +88,13 @@ CompletionRequest read_chat_completion(const Json& json, const ServedModel& serv
     // The template writes the begin token itself.
     prompt = served.tokenizer->encode(served.chat->apply(messages), {.add_special_tokens = false});
   } catch (const Error& error) {
-    throw bad_field("messages", error.what());
+    throw bad_field("messages", shortened(error.what(), 300));
   }
   if (prompt.empty())
     throw bad_field("messages", "the chat template makes an empty prompt", "empty");
-  check_ids(prompt, served);
-  const int answer = answer_length(prompt.size(), max_tokens, default_answer, served, "messages");
+  check_ids(prompt, served, "messages");
+  const int answer =
+      answer_length(prompt.size(), max_tokens, default_answer, served, "messages", length_field);
   add_jobs(request, common, std::move(prompt), answer);
   return request;
 }

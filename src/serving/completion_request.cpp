@@ -9,52 +9,59 @@ namespace {
 
 constexpr int default_answer = 16;  // OpenAI's
 
-std::vector<int32_t> read_ids(const Json& list) {
+// `name` is the list's: "prompt", "prompt[3]".
+std::vector<int32_t> read_ids(const Json& list, const std::string& name,
+                              const ServedModel& served) {
+  if (list.empty()) throw bad_field(name, "a list of token ids must not be empty", "empty");
   std::vector<int32_t> ids;
   ids.reserve(list.size());
   for (const Json& item : list) {
     if (!item.is_number_integer() || item.get<int64_t>() < 0 || item.get<int64_t>() > 0x7fffffff)
-      throw bad_field("prompt", "a list of token ids holds something else", "invalid_type");
+      throw bad_field(fmt::format("{}[{}]", name, ids.size()),
+                      "must be a token's id, a whole number", "invalid_type");
     ids.push_back(item.get<int32_t>());
   }
+  check_ids(ids, served, name);
+  return ids;
+}
+
+// A text may be empty where the model has a token to begin with.
+std::vector<int32_t> read_text(const Json& text, const std::string& name,
+                               const ServedModel& served) {
+  std::vector<int32_t> ids = served.tokenizer->encode(text.get_ref<const std::string&>());
+  if (ids.empty())
+    throw bad_field(name, "is empty, and the model has no begin token to start from", "empty");
+  check_ids(ids, served, name);
   return ids;
 }
 
 std::vector<std::vector<int32_t>> read_prompts(RequestFields& fields, const ServedModel& served) {
   const Json* prompt = fields.find("prompt");
   if (!prompt) throw bad_field("prompt", "is missing", "missing");
-  const auto encoded = [&](const Json& text) {
-    return served.tokenizer->encode(text.get_ref<const std::string&>());
-  };
   std::vector<std::vector<int32_t>> prompts;
   if (prompt->is_string()) {
-    prompts.push_back(encoded(*prompt));
+    prompts.push_back(read_text(*prompt, "prompt", served));
   } else if (!prompt->is_array() || prompt->empty()) {
     throw bad_field("prompt",
                     "must be a text, a list of texts or token ids, or a list of such lists",
                     "invalid_type");
   } else if (prompt->front().is_number()) {
-    prompts.push_back(read_ids(*prompt));
+    prompts.push_back(read_ids(*prompt, "prompt", served));
   } else {
     for (const Json& item : *prompt) {
+      const std::string name = fmt::format("prompt[{}]", prompts.size());
       if (!item.is_string() && !item.is_array())
-        throw bad_field("prompt", "a list of prompts holds something else", "invalid_type");
-      prompts.push_back(item.is_string() ? encoded(item) : read_ids(item));
+        throw bad_field(name, "must be a text or a list of token ids", "invalid_type");
+      prompts.push_back(item.is_string() ? read_text(item, name, served)
+                                         : read_ids(item, name, served));
     }
-  }
-  for (const auto& ids : prompts) {
-    check_ids(ids, served);
-    if (ids.empty())
-      throw bad_field("prompt", "is empty, and the model has no begin token to start from",
-                      "empty");
   }
   return prompts;
 }
 
 }  // namespace
 
-CompletionRequest read_completion(const Json& json, const ServedModel& served,
-                                  const std::string& party) {
+CompletionRequest read_completion(const Json& json, const ServedModel& served, const Party& party) {
   RequestFields fields(json);
   CompletionRequest request;
   const CommonFields common = read_common(fields, served, party, request);
@@ -77,9 +84,11 @@ CompletionRequest read_completion(const Json& json, const ServedModel& served,
                     fmt::format("{} prompts with {} choices each are more than {}", prompts.size(),
                                 common.choices, most_choices),
                     "out_of_range");
-  for (auto& prompt : prompts) {
-    const int answer = answer_length(prompt.size(), max_tokens, default_answer, served, "prompt");
-    add_jobs(request, common, std::move(prompt), answer);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const std::string name = prompts.size() > 1 ? fmt::format("prompt[{}]", i) : "prompt";
+    const int answer =
+        answer_length(prompts[i].size(), max_tokens, default_answer, served, name, "max_tokens");
+    add_jobs(request, common, std::move(prompts[i]), answer);
   }
   return request;
 }

@@ -24,9 +24,8 @@ struct CompletionRequest {
 
 // Throw ApiError naming the field. `party`: whose turn the request takes in the queue where it
 // names no user.
-CompletionRequest read_completion(const Json& json, const ServedModel& served,
-                                  const std::string& party);
+CompletionRequest read_completion(const Json& json, const ServedModel& served, const Party& party);
 CompletionRequest read_chat_completion(const Json& json, const ServedModel& served,
-                                       const std::string& party);
+                                       const Party& party);
 
 }  // namespace sol

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "policy/action_json.h"
 #include "policy/policies.h"
 #include "serving/rounded.h"
 
@@ -71,10 +72,9 @@ Budget budget_of_net(double net, bool learned, const ServedModel& served) {
     }
   }
   const NetRange range = net_range(served, false);
-  // The range comes from float32 levels.
-  if (net < range.low - 1e-6)
-    throw out_of_range(
-        fmt::format("the fixed policy's net keep-rates are {:.3f}..1, not {}", range.low, net));
+  if (net < range.low)
+    throw out_of_range(fmt::format("the fixed policy's net keep-rates are {}, not {}",
+                                   shown_range(range.low, range.high), net));
   const auto share = static_cast<float>(net);
   return served.space().clamp_off_axes({share, share, share});
 }
@@ -92,8 +92,8 @@ Budget budget_of_axes(const Dial& dial, const ServedModel& served) {
     if (value < levels.front() || value > levels.back())
       throw bad_field(fmt::format("sol.{}", field),
                       fmt::format("this server's levels are {}..{}, not {}",
-                                  rounded(static_cast<double>(levels.front()) * unit, 6),
-                                  rounded(static_cast<double>(levels.back()) * unit, 6), *asked),
+                                  shortest_decimal(levels.front()) * unit,
+                                  shortest_decimal(levels.back()) * unit, *asked),
                       "out_of_range");
   };
   check("keep", dial.keep, Axis::kappa, budget.kappa, 1);

@@ -3,13 +3,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <list>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace sol {
+
+// A user by name, or one request of those that name nobody, by its number: no name that a client
+// may think of is the party of another's request.
+using Party = std::variant<uint64_t, std::string>;
 
 template <typename Item>
 class FairQueue {
@@ -20,9 +26,9 @@ class FairQueue {
     stop,   // nobody may pass this one
   };
 
-  void push(const std::string& party, Item item) {
-    for (auto& [name, items] : parties_)
-      if (name == party) {
+  void push(const Party& party, Item item) {
+    for (auto& [other, items] : parties_)
+      if (other == party) {
         items.push_back(std::move(item));
         ++size_;
         return;
@@ -66,7 +72,7 @@ class FairQueue {
   bool empty() const { return size_ == 0; }
 
  private:
-  std::list<std::pair<std::string, std::deque<Item>>> parties_;  // in the order of their turns
+  std::list<std::pair<Party, std::deque<Item>>> parties_;  // in the order of their turns
   size_t size_ = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "serving/access.h"
+#include "serving/api_key.h"
 #include "serving/connection_server.h"
 #include "serving/model_description.h"
 #include "serving/page_files.h"
@@ -56,11 +57,6 @@ bool is_read(const std::string& method) {
   return method == "GET" || method == "HEAD";
 }
 
-// "application/json; charset=utf-8" is the first of these.
-std::string media_type(const std::string& content_type) {
-  return content_type.substr(0, content_type.find_first_of("; \t"));
-}
-
 // For logs, where a line must stay one.
 std::string printable(std::string text) {
   for (char& c : text)
@@ -88,12 +84,8 @@ struct HttpServer::Impl {
         handler(request, response);
       } catch (const ApiError& error) {
         answer(response, error);
-      } catch (const std::bad_alloc&) {
-        answer(response, ApiError(503, "server_error", "out_of_memory",
-                                  "the server has not enough memory for this request just now")
-                             .set_retry_after(1));
       } catch (const std::exception& error) {
-        answer(response, server_error(error.what()));
+        answer(response, server_error(error));
       }
     };
   }
@@ -131,11 +123,7 @@ struct HttpServer::Impl {
 RequestJson HttpServer::Impl::body() const {
   Connection& connection = *Connection::current();
   const std::string* type = connection.head().find("content-type");
-  // Also what keeps a web page of somebody else from sending requests in its visitor's name.
-  if (!type || !equal_ignoring_case(media_type(*type), json_type))
-    throw ApiError(415, "invalid_request_error", "unsupported_media_type",
-                   fmt::format("Content-Type must be {}, not \"{}\"", json_type,
-                               type ? type->substr(0, 100) : ""));
+  require_json_type(type ? *type : "");
   return RequestJson(connection.read_body(options.body_limit));
 }
 
@@ -167,10 +155,11 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
   const std::string allowed = allowed_methods(request.path);
   if (allowed.empty())
     return describe("not_found", fmt::format("no {} {} here; docs/http-api.md lists what there is",
-                                             request.method, request.path));
+                                             shortened(request.method), shortened(request.path)));
   response.status = 405;
   response.set_header("Allow", allowed);
-  describe("method_not_allowed", fmt::format("{} is not for {}", request.method, request.path));
+  describe("method_not_allowed",
+           fmt::format("{} is not for {}", shortened(request.method), shortened(request.path)));
 }
 
 void HttpServer::Impl::count(const std::string& method, const std::string& path, int status) const {
@@ -187,7 +176,7 @@ void HttpServer::Impl::count(const std::string& method, const std::string& path,
 void HttpServer::Impl::complete(httplib::Response& response, bool chat) {
   const ServedModel& serving = model();
   // Each request is a party of its own where it names no user.
-  const std::string party = fmt::format("request {}", ++requests);
+  const Party party = ++requests;
   const auto read_request = [&] {
     const RequestJson json = body();
     return chat ? read_chat_completion(*json, serving, party)
@@ -266,6 +255,7 @@ void HttpServer::Impl::add_routes() {
 
 HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
     : impl_(std::make_unique<Impl>(options, metrics)) {
+  if (!options.api_key.empty()) require_sendable_key(options.api_key, "the API key");
   httplib::Server& server = impl_->server;
   server.set_tcp_nodelay(true);
   // httplib's default lets a second server listen on the same port, and each would get half of the

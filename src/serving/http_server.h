@@ -24,7 +24,7 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // `metrics` must outlive it.
+  // `metrics` must outlive it. Throws Error for a key that no client can send.
   HttpServer(const HttpOptions& options, Metrics& metrics);
   ~HttpServer();  // stops
 

@@ -48,7 +48,10 @@ void Job::begin(std::unique_ptr<Sequence> cached) {
   options.budget = request_.dial.budget;
   // The fixed policy carries over by itself, and a time has a loop of its own.
   options.make_up = request_.dial.policy == served_.learned && !latency_;
-  if (latency_) options.budget = latency_->next(static_cast<int>(request_.prompt.size()), 0, 0.0);
+  if (latency_) {
+    options.budget = latency_->next(static_cast<int>(request_.prompt.size()), 0, 0.0);
+    options.dense = LatencyTarget::is_dense(options.budget);
+  }
   generation_ = std::make_unique<Generation>(*served_.model, *request_.dial.policy, request_.prompt,
                                              options, std::move(cached));
   // Nothing scores the first token of a text, nor what precedes the steps that do.
@@ -130,9 +133,10 @@ void Job::take_next_budget(int together) {
   if (!latency_) return;
   const GenerationResult& so_far = generation_->result();
   if (so_far.steps == 0 || so_far.steps % request_.options.horizon != 0) return;
-  generation_->set_budget(latency_->next(static_cast<int>(generation_->tokens().size()),
-                                         static_cast<int>(so_far.tokens.size()) - 1,
-                                         1e3 * (last_token_ - first_token_), together));
+  const Budget budget = latency_->next(static_cast<int>(generation_->tokens().size()),
+                                       static_cast<int>(so_far.tokens.size()) - 1,
+                                       1e3 * (last_token_ - first_token_), together);
+  generation_->set_budget(budget, LatencyTarget::is_dense(budget));
 }
 
 void Job::complete_step(double policy_seconds) {

@@ -11,6 +11,7 @@
 #include "policy/generation.h"
 #include "policy/stop_strings.h"
 #include "serving/dial.h"
+#include "serving/fair_queue.h"
 #include "serving/latency_target.h"
 #include "serving/outbox.h"
 #include "sol/tokenizer.h"
@@ -27,7 +28,7 @@ struct JobRequest {
   bool show_prompt = false;     // the prompt's tokens are put out as well
   bool score_prompt = false;    // with log-probabilities, from the dense pass
   bool no_answer = false;       // the token after the prompt is computed, but not given out
-  std::string party;            // whose turn in the queue it takes
+  Party party;                  // whose turn in the queue it takes
 };
 
 // Run by the scheduler on its thread; `cancel` may be called on any.

@@ -25,6 +25,8 @@ class LatencyTarget {
   // the second token on. `together`: sequences that are decoded at a time now; where they are too
   // many for dropped channels to save time, only the context is lowered.
   Budget next(int keys, int tokens, double spent_ms, int together = 1);
+  // Whether that budget leaves the time of a dense run, which then meets the target at no loss.
+  static bool is_dense(const Budget& budget) { return budget.kappa >= 1 && budget.rho >= 1; }
 
   // What the table says for this length at the load that the last episodes saw.
   double fastest_ms(int keys) const;

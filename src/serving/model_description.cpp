@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "policy/action_json.h"
 #include "serving/dial.h"
 #include "serving/request_fields.h"
 #include "serving/rounded.h"
@@ -11,7 +12,8 @@ namespace {
 
 Json axis_json(const ServedModel& served, Axis axis) {
   const double unit = axis == Axis::eta ? 16.0 : 1.0;
-  const auto shown = [&](float value) { return rounded(unit * static_cast<double>(value), 6); };
+  // As decimals that a request may repeat: they are read as the same float32.
+  const auto shown = [&](float value) { return unit * shortest_decimal(value); };
   const std::vector<float> values = served.space().levels(axis);
   Json levels = Json::array();
   for (const float level : values) levels.push_back(shown(level));
@@ -92,8 +94,7 @@ Json detokenize(const Json& request, const ServedModel& served) {
                        token.get<int64_t>() < served.tokenizer->vocab_size() &&
                        served.tokenizer->has_token(token.get<int32_t>());
     if (!known)
-      throw bad_field("tokens", fmt::format("element {} is no token's id", ids.size()),
-                      "out_of_range");
+      throw bad_field(fmt::format("tokens[{}]", ids.size()), "is no token's id", "out_of_range");
     ids.push_back(token.get<int32_t>());
   }
   return {{"prompt", served.tokenizer->decode(ids)}};

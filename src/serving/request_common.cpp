@@ -32,18 +32,23 @@ void accept_neutral_fields(RequestFields& fields, int choices) {
   if (const Json* format = fields.find("response_format");
       format && *format != Json{{"type", "text"}})
     throw bad_field("response_format", "only {\"type\": \"text\"} is supported", "unsupported");
+  fields.allow_null_only({"audio", "function_call", "functions", "modalities",
+                          "parallel_tool_calls", "prediction", "prompt_cache_key",
+                          "safety_identifier", "service_tier", "tool_choice", "verbosity",
+                          "web_search_options"});
 }
 
 }  // namespace
 
 void check_model_name(const std::string& name, const ServedModel& served) {
   if (name == served.name) return;
-  throw ApiError(404, "invalid_request_error", "model_not_found",
-                 fmt::format("model: no \"{}\" here; this server has \"{}\"", name, served.name),
-                 "model");
+  throw ApiError(
+      404, "invalid_request_error", "model_not_found",
+      fmt::format("model: no \"{}\" here; this server has \"{}\"", shortened(name), served.name),
+      "model");
 }
 
-CommonFields read_common(RequestFields& fields, const ServedModel& served, const std::string& party,
+CommonFields read_common(RequestFields& fields, const ServedModel& served, const Party& party,
                          CompletionRequest& request) {
   CommonFields common;
   if (const auto model = fields.text("model")) check_model_name(*model, served);
@@ -63,10 +68,12 @@ CommonFields read_common(RequestFields& fields, const ServedModel& served, const
     throw bad_field(
         "stop", fmt::format("has {} texts; at most {} are taken", common.stops.size(), most_stops),
         "out_of_range");
-  for (const std::string& stop : common.stops) {
-    if (stop.empty()) throw bad_field("stop", "an empty text would stop everything");
+  for (size_t i = 0; i < common.stops.size(); ++i) {
+    const std::string& stop = common.stops[i];
+    const std::string name = common.stops.size() > 1 ? fmt::format("stop[{}]", i) : "stop";
+    if (stop.empty()) throw bad_field(name, "an empty text would stop everything");
     if (stop.size() > most_stop_bytes)
-      throw bad_field("stop",
+      throw bad_field(name,
                       fmt::format("a text of {} bytes is too long; at most {} are taken",
                                   stop.size(), most_stop_bytes),
                       "out_of_range");
@@ -82,28 +89,35 @@ CommonFields read_common(RequestFields& fields, const ServedModel& served, const
     stream.reject_unknown();
     if (!request.stream) throw bad_field("stream_options", "needs \"stream\": true");
   }
-  common.party = fields.text("user").value_or(party);
-  if (common.party.size() > most_user_bytes)
-    throw bad_field("user", fmt::format("is longer than {} bytes", most_user_bytes),
-                    "out_of_range");
+  common.party = party;
+  if (const auto user = fields.text("user")) {
+    if (user->size() > most_user_bytes)
+      throw bad_field("user", fmt::format("is longer than {} bytes", most_user_bytes),
+                      "out_of_range");
+    common.party = *user;
+  }
   common.dial = read_dial(fields, served);
   common.resolved = resolve_dial(common.dial, served);
   request.actions = common.dial.actions;
   return common;
 }
 
-void check_ids(const std::vector<int32_t>& ids, const ServedModel& served) {
+void check_ids(const std::vector<int32_t>& ids, const ServedModel& served,
+               const std::string& field) {
   const int vocab = served.model->config().vocab_size;
   for (const int32_t id : ids)
     if (id < 0 || id >= vocab)
-      throw bad_field("prompt", fmt::format("token {} is outside the vocabulary of {}", id, vocab),
+      throw bad_field(field, fmt::format("token {} is outside the vocabulary of {}", id, vocab),
                       "out_of_range");
 }
 
 int answer_length(size_t prompt, std::optional<int64_t> asked, int fallback,
-                  const ServedModel& served, const std::string& field) {
+                  const ServedModel& served, const std::string& prompt_field,
+                  const std::string& length_field) {
   const int64_t left = served.context - static_cast<int64_t>(prompt);
   const int64_t wanted = asked.value_or(std::min<int64_t>(fallback, std::max<int64_t>(left, 1)));
+  // A prompt that leaves no room is at fault whatever is asked for.
+  const std::string& field = asked && left > 0 ? length_field : prompt_field;
   if (wanted > left)
     throw ApiError(400, "invalid_request_error", "context_length_exceeded",
                    fmt::format("{}: the prompt has {} tokens and {} are to follow, but the context "

@@ -19,7 +19,7 @@ struct CommonFields {
   std::vector<std::string> stops;
   Dial dial;
   ResolvedDial resolved;
-  std::string party;
+  Party party;
   int choices = 1;
 };
 
@@ -27,16 +27,19 @@ struct CommonFields {
 void check_model_name(const std::string& name, const ServedModel& served);
 
 // All of these throw ApiError naming the field. `party` as in read_completion.
-CommonFields read_common(RequestFields& fields, const ServedModel& served, const std::string& party,
+CommonFields read_common(RequestFields& fields, const ServedModel& served, const Party& party,
                          CompletionRequest& request);
 
-// Each must be in the vocabulary.
-void check_ids(const std::vector<int32_t>& ids, const ServedModel& served);
+// Each must be in the vocabulary. `field` is what an error names.
+void check_ids(const std::vector<int32_t>& ids, const ServedModel& served,
+               const std::string& field);
 
 // How many tokens may follow a prompt of so many. `asked`: by the request, where it says so, else
-// `fallback` as far as the context reaches. `field` is what an error names.
+// `fallback` as far as the context reaches. The fields are what an error names, whichever is at
+// fault.
 int answer_length(size_t prompt, std::optional<int64_t> asked, int fallback,
-                  const ServedModel& served, const std::string& field);
+                  const ServedModel& served, const std::string& prompt_field,
+                  const std::string& length_field);
 
 // One job per choice of this prompt.
 void add_jobs(CompletionRequest& request, const CommonFields& common, std::vector<int32_t> prompt,

@@ -72,8 +72,8 @@ std::optional<std::string> RequestFields::choice(const std::string& name,
                                                  const std::vector<std::string>& choices) {
   std::optional<std::string> value = text(name);
   if (value && std::ranges::find(choices, *value) == choices.end())
-    throw bad_field(full_name(name),
-                    fmt::format("must be one of {}, not \"{}\"", fmt::join(choices, ", "), *value));
+    throw bad_field(full_name(name), fmt::format("must be one of {}, not \"{}\"",
+                                                 fmt::join(choices, ", "), shortened(*value)));
   return value;
 }
 
@@ -81,17 +81,29 @@ std::optional<std::vector<std::string>> RequestFields::text_or_texts(const std::
   const Json* value = find(name);
   if (!value) return std::nullopt;
   if (value->is_string()) return std::vector{value->get<std::string>()};
-  const auto is_text = [](const Json& item) { return item.is_string(); };
-  if (!value->is_array() || !std::ranges::all_of(*value, is_text))
+  if (!value->is_array())
     throw bad_field(full_name(name), "must be a text or a list of texts", "invalid_type");
+  for (size_t i = 0; i < value->size(); ++i)
+    if (!(*value)[i].is_string())
+      throw bad_field(fmt::format("{}[{}]", full_name(name), i), "must be a text", "invalid_type");
   return value->get<std::vector<std::string>>();
+}
+
+void RequestFields::allow_null_only(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    null_only_.insert(name);
+    if (const auto value = object_.find(name); value != object_.end() && !value->is_null())
+      throw bad_field(full_name(name), "is not supported; leave it out", "unsupported");
+  }
 }
 
 void RequestFields::reject_unknown() const {
   for (const auto& [name, value] : object_.items()) {
-    if (known_.contains(name) || value.is_null()) continue;
+    if (known_.contains(name) || null_only_.contains(name)) continue;
+    const std::vector<std::string> known(known_.begin(), known_.end());
     throw bad_field(full_name(name),
-                    fmt::format("unknown field; known are {}", fmt::join(known_, ", ")),
+                    fmt::format("unknown field{}; known are {}", suggestion(name, known),
+                                fmt::join(known, ", ")),
                     "unknown_field");
   }
 }

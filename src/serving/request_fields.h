@@ -1,9 +1,10 @@
 // The fields of a request's JSON object, read strictly: a field of another type, out of range or
-// unknown is an error that names it. A field that is null counts as absent, as OpenAI's clients
-// send it.
+// unknown is an error that names it. A known field that is null counts as absent, as OpenAI's
+// clients send it; an unknown one does not.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <set>
@@ -36,13 +37,17 @@ class RequestFields {
 
   std::string full_name(const std::string& name) const { return prefix_ + name; }
 
-  // Throws ApiError for a field that nobody asked for.
+  // OpenAI's fields that this server has nothing for: null, their default, changes nothing, and
+  // all else is an error.
+  void allow_null_only(std::initializer_list<const char*> names);
+
+  // Throws ApiError for a field that nobody asked for, null or not.
   void reject_unknown() const;
 
  private:
   const Json& object_;
   std::string prefix_;
-  std::set<std::string> known_;
+  std::set<std::string> known_, null_only_;
 };
 
 }  // namespace sol

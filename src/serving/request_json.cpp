@@ -53,7 +53,7 @@ class Builder : public nlohmann::json_sax<Json> {
     std::vector<std::string>& keys = open_.back().keys;
     if (keys.size() == most_fields) too_many("fields in one object", most_fields);
     if (std::ranges::find(keys, name) != keys.end())
-      throw refused(fmt::format("has the field \"{}\" twice in one object", name.substr(0, 100)));
+      throw refused(fmt::format("has the field \"{}\" twice in one object", shortened(name)));
     keys.push_back(std::move(name));
     return true;
   }
@@ -79,7 +79,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     // With what was read last, however much that is.
-    throw refused("is not valid JSON: " + json_reason(error.what(), lines_).substr(0, 300));
+    throw refused("is not valid JSON: " + shortened(json_reason(error.what(), lines_), 300));
   }
 
  private:
@@ -118,6 +118,18 @@ class Builder : public nlohmann::json_sax<Json> {
 };
 
 }  // namespace
+
+void require_json_type(std::string_view content_type) {
+  constexpr std::string_view expected = "application/json", blanks = " \t";
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  type.remove_prefix(std::min(type.find_first_not_of(blanks), type.size()));
+  type = type.substr(0, type.find_last_not_of(blanks) + 1);
+  const auto same = [](char a, char b) { return b == (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a); };
+  if (!std::ranges::equal(type, expected, same))
+    throw ApiError(
+        415, "invalid_request_error", "unsupported_media_type",
+        fmt::format("Content-Type must be {}, not \"{}\"", expected, shortened(content_type)));
+}
 
 RequestJson::RequestJson(const std::string& body) {
   // The library takes it for the end.

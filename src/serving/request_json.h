@@ -2,10 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 
 namespace sol {
+
+// Throws ApiError 415 for a Content-Type other than application/json, whose parameters ("; charset=
+// utf-8") say nothing: JSON is UTF-8. Also what keeps a web page of somebody else from sending
+// requests in its visitor's name.
+void require_json_type(std::string_view content_type);
 
 // A document that can be destroyed where there is no memory left: the library's own destructor
 // allocates a list of all values, and ends the program when it cannot.

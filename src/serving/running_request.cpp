@@ -22,7 +22,7 @@ RunningRequest::RunningRequest(CompletionRequest request, const ServedModel& ser
       count_(count) {
   for (size_t i = 0; i < request_.jobs.size(); ++i)
     jobs_.push_back(std::make_shared<Job>(request_.jobs[i], served, outbox_, i));
-  scheduler.submit(jobs_);
+  scheduler.submit(jobs_, request_.choices_per_prompt > 1 ? "n" : "prompt");
   ++count_;
 }
 
@@ -51,7 +51,7 @@ std::string EventStream::next(std::chrono::milliseconds patience) {
     text += event(to_text(error.to_json()));
     ended_ = true;
   } catch (const std::exception& error) {
-    text += event(to_text(server_error(error.what()).to_json()));
+    text += event(to_text(server_error(error).to_json()));
     ended_ = true;
   }
   const auto now = std::chrono::steady_clock::now();

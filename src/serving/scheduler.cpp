@@ -17,11 +17,11 @@ constexpr int64_t reservation_grain = 64;
 // A prompt waits for another one that is being computed when it would save so many tokens.
 constexpr int worth_waiting_for = 32;
 
-std::string reason_of(const std::exception_ptr& error) {
+std::string reason_behind(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& known) {
-    return known.what();
+    return reason_of(known);
   }
 }
 
@@ -31,21 +31,29 @@ int most_shared(const Job& job) {
 
 }  // namespace
 
+int64_t longest_sequence(int64_t cache_tokens) {
+  return cache_tokens / reservation_grain * reservation_grain;
+}
+
 Scheduler::Scheduler(const ServedModel& served, const SchedulerOptions& options, Metrics& metrics)
     : served_(served), options_(options), metrics_(metrics), prefixes_(*served.model) {}
 
-void Scheduler::submit(const std::vector<std::shared_ptr<Job>>& jobs) {
+void Scheduler::submit(const std::vector<std::shared_ptr<Job>>& jobs,
+                       const std::string& count_field) {
   for (const auto& job : jobs)
     if (reserved_tokens(*job) > options_.cache_tokens)
       throw ApiError(400, "invalid_request_error", "context_length_exceeded",
                      fmt::format("prompt and answer have up to {} tokens, but the server's cache "
                                  "holds {}; lower max_tokens",
-                                 job->most_tokens(), options_.cache_tokens));
+                                 job->most_tokens(), options_.cache_tokens),
+                     "max_tokens");
   const size_t most = static_cast<size_t>(options_.queue) + static_cast<size_t>(options_.batch);
   if (jobs.size() > most)
-    throw ApiError(400, "invalid_request_error", "too_many_prompts",
-                   fmt::format("the request has {} sequences, but the server takes {} at a time",
-                               jobs.size(), most));
+    throw ApiError(
+        400, "invalid_request_error", "too_many_prompts",
+        fmt::format("{}: the request has {} sequences, but the server takes {} at a time",
+                    count_field, jobs.size(), most),
+        count_field);
   {
     const std::lock_guard lock(mutex_);
     if (draining_ || stopping_)
@@ -80,7 +88,7 @@ void Scheduler::run() {
       publish();
     } catch (const std::exception& error) {  // memory has run out, say: the server goes on
       prefixes_.shrink_to(0);
-      fail_jobs({running_.begin(), running_.end()}, error.what());
+      fail_jobs({running_.begin(), running_.end()}, reason_of(error));
     }
   }
   Jobs rest(running_.begin(), running_.end());
@@ -172,7 +180,7 @@ void Scheduler::admit() {
       job->begin(std::move(cached));
       metrics_.count_prompt(static_cast<int>(job->request().prompt.size()), shared);
     } catch (const std::exception& error) {
-      fail_jobs({job}, error.what());
+      fail_jobs({job}, reason_of(error));
     }
   }
 }
@@ -206,7 +214,7 @@ void Scheduler::run_dense() {
   try {
     served_.model->extend(items);
   } catch (const std::exception& error) {
-    return fail_jobs(jobs, error.what());
+    return fail_jobs(jobs, reason_of(error));
   }
   const double seconds = stopwatch.seconds();
   metrics_.count_times(seconds, 0, 0);
@@ -215,7 +223,7 @@ void Scheduler::run_dense() {
       job->complete_dense(seconds);
       if (job->in_prompt() && job->dense_due() == 0) keep_prefix(*job, false);
     } catch (const std::exception& error) {
-      fail_jobs({job}, error.what());
+      fail_jobs({job}, reason_of(error));
     }
   }
 }
@@ -240,7 +248,7 @@ void Scheduler::run_steps() {
       steps.push_back(job->next_step(static_cast<int>(running_.size())));
       jobs.push_back(job);
     } catch (const std::exception& error) {
-      fail_jobs({job}, error.what());
+      fail_jobs({job}, reason_of(error));
     }
   }
   if (steps.empty()) return;
@@ -248,7 +256,7 @@ void Scheduler::run_steps() {
   try {
     decode_step(*served_.model, steps, &times);
   } catch (const std::exception& error) {
-    return fail_jobs(jobs, error.what());
+    return fail_jobs(jobs, reason_of(error));
   }
   metrics_.count_times(0, times.policy_seconds, times.model_seconds);
 
@@ -263,7 +271,7 @@ void Scheduler::run_steps() {
   });
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (errors[i]) {
-      fail_jobs({jobs[i]}, reason_of(errors[i]));
+      fail_jobs({jobs[i]}, reason_behind(errors[i]));
       continue;
     }
     const GenerationResult& result = jobs[i]->generation().result();
@@ -274,7 +282,7 @@ void Scheduler::run_steps() {
     try {
       jobs[i]->deliver();
     } catch (const std::exception& error) {
-      fail_jobs({jobs[i]}, error.what());
+      fail_jobs({jobs[i]}, reason_of(error));
     }
   }
 }

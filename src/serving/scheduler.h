@@ -22,14 +22,20 @@ struct SchedulerOptions {
   int prompt_piece_busy = 128;  // and where others do
 };
 
+// How many tokens prompt and answer may have together in a cache for so many: what a sequence may
+// take is reserved in whole blocks.
+int64_t longest_sequence(int64_t cache_tokens);
+
 class Scheduler {
  public:
   // All must outlive it.
   Scheduler(const ServedModel& served, const SchedulerOptions& options, Metrics& metrics);
 
   // Puts all of a request's jobs into the queue, or none: throws ApiError 429 when it has no room
-  // for them, 503 when no more are taken, 400 for a job that can never fit the cache.
-  void submit(const std::vector<std::shared_ptr<Job>>& jobs);
+  // for them, 503 when no more are taken, 400 for a job that can never fit the cache and for more
+  // than are ever taken, naming `count_field`, what in the request says how many.
+  void submit(const std::vector<std::shared_ptr<Job>>& jobs,
+              const std::string& count_field = "prompt");
 
   // Runs jobs on the calling thread until stop().
   void run();

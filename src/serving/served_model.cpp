@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/action_json.h"
 #include "policy/policies.h"
 
 namespace sol {
@@ -47,9 +48,10 @@ NetRange net_range(const ServedModel& served, bool learned) {
   double low = 0.0;
   const Budget lowest = lowest_budget(served);
   const ActionSpace& space = served.space();
-  if (space.on(Axis::kappa)) low = std::max(low, static_cast<double>(lowest.kappa));
-  if (space.on(Axis::rho)) low = std::max(low, static_cast<double>(lowest.rho));
-  if (space.on(Axis::eta)) low = std::max(low, static_cast<double>(lowest.eta));
+  // As people write them: 0.3 is a level, although float32 has 0.300000012 in its place.
+  if (space.on(Axis::kappa)) low = std::max(low, shortest_decimal(lowest.kappa));
+  if (space.on(Axis::rho)) low = std::max(low, shortest_decimal(lowest.rho));
+  if (space.on(Axis::eta)) low = std::max(low, shortest_decimal(lowest.eta));
   return {low, 1.0};
 }
 

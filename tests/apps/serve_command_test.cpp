@@ -212,6 +212,87 @@ TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {
   fails({"--port", "0", "--host", "203.0.113.7"}, {"203.0.113.7"});
   fails({"--port", "0", "-c", controller, "--horizon", "8"}, {"--horizon"});
   fails({"--port", "0", "--costs", "/nowhere.json"}, {"/nowhere.json"});
+  fails({"--port", "0", "--context", "512", "--cache-tokens", "130", "--latency", "off"},
+        {"--context 512", "--cache-tokens", "128"});
+  fails({"--port", "0", "--reasoning-effort", "low= 0.5"}, {"net keep-rate"});
+  const std::string weights = (source_dir() / "models/default/model.safetensors").string();
+  fails({"--port", "0", "--chat-template", weights}, {weights, "is no text"});
+  const TemporaryDirectory directory;
+  const std::string broken = (directory.path() / "chat.jinja").string();
+  write_file_atomically(broken, "{% if %}");
+  fails({"--port", "0", "--chat-template", broken}, {broken});
+  // Before anybody is told that the server listens.
+  for (const std::string& file : {weights, broken})
+    EXPECT_EQ(run_sol({"serve", "--port", "0", "--chat-template", file}).out, "");
+  EXPECT_EQ(run_sol({"serve", "--port", "0", "-c", directory.path().string()}).out, "");
+  fails({"--port", "0", "--api-key", "a b"}, {"--api-key", "a space"});
+  fails({"--port", "0", "--api-key", "a%41"}, {"--api-key", "a '%'"});
+}
+
+TEST(ServeCommand, TakesItsKeyFromTheEnvironment) {
+  const auto status = [](const ServeProcess& serve, const char* key) {
+    const auto answer =
+        serve.client().Get("/v1/models", {{"Authorization", std::string("Bearer ") + key}});
+    return answer ? answer->status : 0;
+  };
+  for (const char* variable : {"secret", "secret\n", "secret\r\n"}) {
+    setenv("SOL_API_KEY", variable, 1);
+    const ServeProcess serve({"--latency", "off"});
+    EXPECT_EQ(status(serve, "secret"), 200) << variable;
+    EXPECT_EQ(status(serve, "other"), 401) << variable;
+  }
+  // A key that is nothing but the end of a line is no key, and no reason to ask for none.
+  for (const char* variable : {"\n", "secret\n\n", " secret"}) {
+    setenv("SOL_API_KEY", variable, 1);
+    const RunResult result = run_sol({"serve", "--port", "0"});
+    EXPECT_EQ(result.code, 1) << variable;
+    EXPECT_NE(result.err.find("SOL_API_KEY"), std::string::npos) << result.err;
+  }
+  unsetenv("SOL_API_KEY");
+}
+
+// What a small cache cannot hold is not offered, and nobody is refused for not having asked.
+TEST(ServeCommand, AChatWithoutALimitFitsASmallCache) {
+  const std::string chat_template = (source_dir() / "tests/page/chat.jinja").string();
+  const ServeProcess serve(
+      {"--latency", "off", "--cache-tokens", "130", "--chat-template", chat_template});
+  auto client = serve.client();
+  const auto post = [&](const char* path, const char* body) {
+    const auto answer = client.Post(path, body, "application/json");
+    return answer ? std::pair(answer->status, Json::parse(answer->body)) : std::pair(0, Json());
+  };
+  const auto [status, answer] =
+      post("/v1/chat/completions",
+           R"({"messages": [{"role": "user", "content": "hi"}], "ignore_eos": true})");
+  ASSERT_EQ(status, 200) << answer;
+  EXPECT_EQ(answer["usage"]["total_tokens"], 128) << answer;
+  const auto models = client.Get("/v1/models");
+  ASSERT_TRUE(models);
+  EXPECT_EQ(Json::parse(models->body)["data"][0]["sol"]["context"], 128);
+  const auto [too_much, error] =
+      post("/v1/completions", R"({"prompt": "The sea", "max_tokens": 128})");
+  EXPECT_EQ(too_much, 400);
+  EXPECT_EQ(error["error"]["param"], "max_tokens") << error;
+  EXPECT_EQ(post("/v1/completions", R"({"prompt": [70, 71], "max_tokens": 126})").first, 200);
+}
+
+TEST(CalibrateCommand, SaysWhatIsWrongBeforeItMeasures) {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "costs.json").string();
+  // Nobody waits for so many repetitions.
+  const std::vector<std::string> begin{"calibrate", "-o", file, "--repetitions", "100000000"};
+  const auto fails = [&](std::vector<std::string> arguments, const char* words) {
+    arguments.insert(arguments.begin(), begin.begin(), begin.end());
+    const RunResult result = run_sol(arguments);
+    EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+    EXPECT_FALSE(path_exists(file));
+  };
+  fails({"--context", "512,64"}, "64 follows 512");
+  fails({"--context", "64,64"}, "64 follows 64");
+  fails({"--context", "64,99999"}, "99999");
+  fails({"--context", "1"}, "1 keys");
+  fails({"--horizon", "100000"}, "100000 steps");
 }
 
 TEST(CalibrateCommand, MeasuresWhatServeReads) {

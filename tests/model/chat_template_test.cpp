@@ -384,5 +384,11 @@ TEST_F(ChatTemplateFiles, MalformedOnes) {
   EXPECT_THAT([&] { ChatTemplate::find(dir.path()); }, throws({"bos_token", "content"}));
 }
 
+TEST(ChatTemplate, WhatIsNoTextIsNoTemplate) {
+  for (const std::string& source : {std::string("\xff{{ messages }}"), std::string("a\0b", 3)})
+    EXPECT_THAT([&] { ChatTemplate(source, "chat.jinja"); },
+                test::throws({"chat.jinja", "is no text"}));
+}
+
 }  // namespace
 }  // namespace sol::test

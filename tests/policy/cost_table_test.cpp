@@ -27,6 +27,21 @@ TEST(CostTable, InterpolatesSharesAndLengths) {
   EXPECT_DOUBLE_EQ(costs.token_ms(0.5f, 1, 100), 9);
 }
 
+// Noise, or a file of another hand: whatever falls towards the longest length stays there.
+TEST(CostTable, BeyondTheLongestLengthNoTimeFalls) {
+  const CostTable falling(16, {0.5f}, {{100, 10, 32, {1}}, {200, 10, 16, {6}}}, {2});
+  const Budget lowest{0.5f, 0.5f, 1.0f};
+  for (const int keys : {201, 400, 2000, 1 << 24}) {
+    EXPECT_DOUBLE_EQ(falling.step_ms(1, 1, keys), 10);
+    EXPECT_DOUBLE_EQ(falling.step_ms(0.5f, 1, keys), 4);
+    EXPECT_DOUBLE_EQ(falling.token_ms(0.5f, 1, keys), 5);  // 16 ms of refresh for 16 tokens
+    EXPECT_DOUBLE_EQ(falling.fastest_ms(keys, lowest), 3);
+    EXPECT_DOUBLE_EQ(falling.share_ms(0.5, keys), 6);
+    EXPECT_DOUBLE_EQ(falling.share_for(5, keys, lowest), 0.4);
+  }
+  EXPECT_DOUBLE_EQ(falling.token_ms(0.5f, 1, 150), 6.5 + 1.5);  // between lengths as measured
+}
+
 TEST(CostTable, LowersAxesByWhatTheySave) {
   const CostTable costs = made();
   const Budget lowest{0.5f, 0.5f, 0.5f};
@@ -86,8 +101,18 @@ TEST(CostTable, MeasuresAModel) {
   EXPECT_EQ(costs.lengths()[1].keys, 24);
   EXPECT_GT(costs.step_ms(1, 1, 8), 0);
   EXPECT_EQ(model->cache_use().blocks, 0u);
-  options.lengths = {8, 1 << 20};
-  EXPECT_THAT([&] { measure_costs(*model, options); }, throws({"1048576"}));
+  // Told before anything is measured.
+  const auto refused = [&](std::vector<int> lengths, int horizon, const char* why) {
+    options.lengths = std::move(lengths);
+    options.horizon = horizon;
+    const auto unmeasured = [](double) { ADD_FAILURE() << "measured"; };
+    EXPECT_THAT([&] { measure_costs(*model, options, unmeasured); }, throws({why}));
+  };
+  refused({8, 1 << 20}, 4, "1048576");
+  refused({24, 8}, 4, "8 follows 24");
+  refused({8, 8}, 4, "8 follows 8");
+  refused({8}, 1 << 30, "1073741824 steps");
+  refused({}, 4, "a length");
 }
 
 TEST(CostTable, TurnsTimesIntoSharesOfTheDenseTime) {

@@ -43,12 +43,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"list", complete, Json::array(), 400, "the request", "invalid_type"},
         BadRequest{"no_prompt", complete, Json::object(), 400, "prompt", "missing"},
         BadRequest{"prompt_number", complete, {{"prompt", 3}}, 400, "prompt", "invalid_type"},
-        BadRequest{"prompt_mixed", complete, {{"prompt", {1, "a"}}}, 400, "prompt", "invalid_type"},
+        BadRequest{
+            "prompt_mixed", complete, {{"prompt", {1, "a"}}}, 400, "prompt[1]", "invalid_type"},
+        BadRequest{
+            "prompts_mixed", complete, {{"prompt", {"a", 1}}}, 400, "prompt[1]", "invalid_type"},
+        BadRequest{"ids_empty", complete, {{"prompt", {Json::array()}}}, 400, "prompt[0]", "empty"},
+        BadRequest{"id_of_second", complete, Json::parse(R"({"prompt": [[70], [71, -1]]})"), 400,
+                   "prompt[1][1]", "invalid_type"},
+        BadRequest{"second_outside", complete, Json::parse(R"({"prompt": [[70], [1000000]]})"), 400,
+                   "prompt[1]", "out_of_range"},
         BadRequest{
             "prompt_empty", complete, {{"prompt", Json::array()}}, 400, "prompt", "invalid_type"},
         BadRequest{
             "token_unknown", complete, {{"prompt", {1000000}}}, 400, "prompt", "out_of_range"},
-        BadRequest{"token_negative", complete, {{"prompt", {-1}}}, 400, "prompt", "invalid_type"},
+        BadRequest{
+            "token_negative", complete, {{"prompt", {-1}}}, 400, "prompt[0]", "invalid_type"},
         BadRequest{"model",
                    complete,
                    {{"prompt", "x"}, {"model", "gpt-4"}},
@@ -89,8 +98,41 @@ INSTANTIATE_TEST_SUITE_P(
                    complete,
                    {{"prompt", "x"}, {"max_tokens", 600}},
                    400,
+                   "max_tokens",
+                   "context_length_exceeded"},
+        BadRequest{"prompt_too_long",
+                   complete,
+                   {{"prompt", std::vector<int>(600, 70)}, {"max_tokens", 1}},
+                   400,
                    "prompt",
                    "context_length_exceeded"},
+        BadRequest{"prompt_too_long_alone",
+                   complete,
+                   {{"prompt", std::vector<int>(600, 70)}},
+                   400,
+                   "prompt",
+                   "context_length_exceeded"},
+        BadRequest{
+            "chat_too_long",
+            chat,
+            {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"max_completion_tokens", 600}},
+            400,
+            "max_completion_tokens",
+            "context_length_exceeded"},
+        BadRequest{"unknown_null",
+                   complete,
+                   {{"prompt", "x"}, {"temprature", nullptr}},
+                   400,
+                   "temprature",
+                   "unknown_field"},
+        BadRequest{"not_null",
+                   complete,
+                   {{"prompt", "x"}, {"parallel_tool_calls", false}},
+                   400,
+                   "parallel_tool_calls",
+                   "unsupported"},
+        BadRequest{"sol_unknown_null", complete, with_sol({{"budget", 0.5}, {"keeep", nullptr}}),
+                   400, "sol.keeep", "unknown_field"},
         BadRequest{"max_tokens",
                    complete,
                    {{"prompt", "x"}, {"max_tokens", -1}},
@@ -105,8 +147,12 @@ INSTANTIATE_TEST_SUITE_P(
                    "out_of_range"},
         BadRequest{
             "stop_empty", complete, {{"prompt", "x"}, {"stop", ""}}, 400, "stop", "invalid_value"},
-        BadRequest{
-            "stop_number", complete, {{"prompt", "x"}, {"stop", {1}}}, 400, "stop", "invalid_type"},
+        BadRequest{"stop_number",
+                   complete,
+                   {{"prompt", "x"}, {"stop", {"a", 1}}},
+                   400,
+                   "stop[1]",
+                   "invalid_type"},
         BadRequest{"logprobs",
                    complete,
                    {{"prompt", "x"}, {"logprobs", 21}},
@@ -166,7 +212,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{
             "best_of", complete, {{"prompt", "x"}, {"best_of", 2}}, 400, "best_of", "unsupported"},
         BadRequest{
-            "too_many", complete, {{"prompt", "x"}, {"n", 128}}, 400, "", "too_many_prompts"},
+            "too_many", complete, {{"prompt", "x"}, {"n", 128}}, 400, "n", "too_many_prompts"},
+        BadRequest{"too_many_prompts",
+                   complete,
+                   {{"prompt", std::vector<std::string>(100, "x")}},
+                   400,
+                   "prompt",
+                   "too_many_prompts"},
         BadRequest{"effort",
                    complete,
                    {{"prompt", "x"}, {"reasoning_effort", "huge"}},
@@ -222,8 +274,21 @@ INSTANTIATE_TEST_SUITE_P(
                    chat,
                    {{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
                    400,
-                   "messages[0].content",
+                   "messages[0].content[0].type",
                    "unsupported"},
+        BadRequest{"second_part", chat,
+                   Json::parse(R"({"messages": [{"role": "user", "content": "x"},
+                       {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text"}]}]})"),
+                   400, "messages[1].content[1].text", "missing"},
+        BadRequest{"part_field", chat, Json::parse(R"({"messages": [{"role": "user",
+                       "content": [{"type": "text", "text": "a", "cache": null}]}]})"),
+                   400, "messages[0].content[0].cache", "unknown_field"},
+        BadRequest{"part_no_object", chat,
+                   Json::parse(R"({"messages": [{"role": "user", "content": ["a"]}]})"), 400,
+                   "messages[0].content[0]", "invalid_type"},
+        BadRequest{"message_name", chat,
+                   Json::parse(R"({"messages": [{"role": "user", "content": "a", "name": "b"}]})"),
+                   400, "messages[0].name", "unsupported"},
         BadRequest{"prompt_in_chat",
                    chat,
                    {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"prompt", "x"}},
@@ -243,7 +308,8 @@ INSTANTIATE_TEST_SUITE_P(
                    400,
                    "top_logprobs",
                    "invalid_value"},
-        BadRequest{"tokens", "/detokenize", {{"tokens", {-1}}}, 400, "tokens", "out_of_range"},
+        BadRequest{
+            "tokens", "/detokenize", {{"tokens", {70, -1}}}, 400, "tokens[1]", "out_of_range"},
         BadRequest{"tokenize", "/tokenize", Json::object(), 400, "prompt", "missing"}),
     [](const auto& test) { return std::string(test.param.name); });
 
@@ -282,6 +348,60 @@ TEST(HttpServer, WhatIsNoJsonIsAnError) {
   EXPECT_EQ(server().get("/health").status, 200);
 }
 
+TEST(HttpServer, ErrorsAreShortWhateverTheyRepeat) {
+  const std::string much(100000, 'x');
+  const Json messages = Json::array({{{"role", "user"}, {"content", "x"}}});
+  const auto small = [](const char* path, const Json& body, int status) {
+    const auto answer = server().post(path, body);
+    EXPECT_EQ(answer.status, status) << answer.body;
+    EXPECT_LT(answer.body.size(), 2000u) << answer.body.substr(0, 300);
+    EXPECT_NE(answer.body.find("…"), std::string::npos) << answer.body;
+  };
+  small(complete, {{"prompt", "x"}, {"model", much}}, 404);
+  small(complete, {{"prompt", "x"}, {much, 1}}, 400);
+  small(complete, {{"prompt", "x"}, {"reasoning_effort", much}}, 400);
+  small(complete, with_sol({{"policy", much}, {"budget", 0.5}}), 400);
+  small(complete, with_sol({{"fixed", much}}), 400);
+  small(complete, with_sol({{much, nullptr}}), 400);
+  small(chat, {{"messages", {{{"role", "user"}, {"content", "x"}, {much, 1}}}}}, 400);
+  for (const std::string& body : {"{\"" + much + "\":0,\"" + much + "\":1}", "\"" + much, much}) {
+    const auto answer = server().post(complete, body);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_LT(answer.body.size(), 2000u) << answer.body.substr(0, 300);
+  }
+  for (const auto& answer : {server().get("/v1/models/" + much.substr(0, 4000)),
+                             server().get("/" + much.substr(0, 4000))}) {
+    EXPECT_EQ(answer.status, 404);
+    EXPECT_LT(answer.body.size(), 2000u) << answer.body;
+  }
+  auto result = server().client().Post(complete, "{}", much.substr(0, 4000));
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 415);
+  EXPECT_LT(result->body.size(), 2000u);
+}
+
+TEST(HttpServer, UnknownNamesAreAnsweredWithTheNearest) {
+  const auto message = [](const char* path, const Json& body) {
+    return server().post(path, body).json["error"]["message"].get<std::string>();
+  };
+  EXPECT_THAT(message(complete, {{"prompt", "x"}, {"temprature", 1}}),
+              testing::HasSubstr("did you mean temperature?"));
+  EXPECT_THAT(message(complete, with_sol({{"budgett", 0.5}})),
+              testing::HasSubstr("did you mean budget?"));
+  EXPECT_THAT(message(complete, {{"prompt", {Json::array()}}}),
+              testing::Not(testing::HasSubstr("begin token")));
+}
+
+// Null stands for "as if it were not there" where it is known what that is.
+TEST(HttpServer, KnownFieldsMayBeNull) {
+  const auto answer =
+      server().post(chat, Json::parse(R"({"messages": [{"role": "user", "content": "x"},
+          {"role": "assistant", "content": "y", "refusal": null, "tool_calls": null, "audio": null,
+           "function_call": null, "annotations": null}], "max_tokens": 1, "temperature": null,
+          "tools": null, "tool_choice": null, "parallel_tool_calls": null, "sol": null})"));
+  EXPECT_EQ(answer.status, 200) << answer.body;
+}
+
 TEST(HttpServer, OtherPathsMethodsTypesAndHostsAreErrors) {
   EXPECT_EQ(server().get("/nope").json["error"]["code"], "not_found");
   EXPECT_EQ(server().get("/v1/completions").status, 405);
@@ -296,6 +416,30 @@ TEST(HttpServer, OtherPathsMethodsTypesAndHostsAreErrors) {
   result = client.Post(complete, R"({"prompt":"x"})", "text/plain");
   ASSERT_TRUE(result);
   EXPECT_EQ(result->status, 415);
+  for (const char* type :
+       {"application/jsonx", "application/json-seq", "json", "text/json; application/json", ";"}) {
+    result = client.Post(complete, R"({"prompt":"x"})", type);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->status, 415) << type;
+  }
+  for (const char* type : {"application/json; charset=utf-8", "Application/JSON ;charset=utf-8",
+                           "application/json;"}) {
+    result = client.Post(complete, R"({"prompt":"x","max_tokens":1})", type);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->status, 200) << type;
+  }
+  // Forms, which httplib reads in ways of its own, are told what they are whatever their size.
+  for (const char* type :
+       {"application/x-www-form-urlencoded", "multipart/form-data; boundary=x"}) {
+    result = client.Post(complete, std::string(10000, 'a'), type);
+    ASSERT_TRUE(result) << type;
+    EXPECT_EQ(result->status, 415) << type;
+    EXPECT_EQ(Json::parse(result->body)["error"]["code"], "unsupported_media_type") << type;
+  }
+  result = client.Get("/health", {{"Range", "bytes=x"}});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 416);
+  EXPECT_EQ(Json::parse(result->body)["error"]["code"], "invalid_range");
   result = client.Get("/health", {{"Host", "evil.example"}});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->status, 403);

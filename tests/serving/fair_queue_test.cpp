@@ -20,6 +20,18 @@ TEST(FairQueue, PartiesTakeTurns) {
   EXPECT_TRUE(queue.empty());
 }
 
+// A user who goes by a request's number does not wait behind it, nor it behind them.
+TEST(FairQueue, NoUserIsTakenForARequest) {
+  Queue queue;
+  queue.push(uint64_t{3}, 1);
+  for (const char* user : {"3", "request 3", ""}) queue.push(user, 10);
+  queue.push(uint64_t{3}, 2);
+  queue.push(uint64_t{0}, 3);
+  std::vector<int> order;
+  while (const auto item = queue.pop(any)) order.push_back(*item);
+  EXPECT_EQ(order, (std::vector{1, 10, 10, 10, 3, 2}));
+}
+
 TEST(FairQueue, OneMayWaitWhileOthersPassAndNobodyPassesOneThatStops) {
   Queue queue;
   queue.push("a", 1);

@@ -306,6 +306,51 @@ TEST(HttpServer, TimesAreAnsweredWithWhatBecameOfThem) {
   EXPECT_EQ(easy.json["choices"][0]["sol"]["latency"]["attained"], true);
 }
 
+// The learned policy does not meet a budget of everything exactly; nobody asked it to save.
+TEST(HttpServer, ATimeThatADenseRunMeetsIsDense) {
+  for (const char* policy : {"learned", "fixed"}) {
+    const auto answer = server().post(
+        "/v1/completions",
+        completion({{"max_tokens", 40},
+                    {"ignore_eos", true},
+                    {"sol", {{"ms_per_token", 1e6}, {"policy", policy}, {"actions", true}}}}));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const Json& sol = answer.json["choices"][0]["sol"];
+    ASSERT_EQ(sol["actions"].size(), 40u);
+    for (const Json& action : sol["actions"]) EXPECT_EQ(action["action"], "k100-s100-q16");
+    EXPECT_EQ(sol["refresh_share"], 0);
+    EXPECT_EQ(sol["policy"], policy);
+  }
+}
+
+// What is shown as a range's end may be asked for.
+TEST(HttpServer, TheEndsOfRangesAreTaken) {
+  static const TestServer without(TestServer::default_options(), {}, false);
+  const auto ask = [](const TestServer& server, const Json& sol) {
+    return server.post("/v1/completions", completion({{"max_tokens", 1}, {"sol", sol}}));
+  };
+  for (const TestServer* server :
+       {static_cast<const TestServer*>(&sol::test::server()), &without}) {
+    const Json sol = server->get("/v1/models").json["data"][0]["sol"];
+    for (const auto& [field, range] : sol["axes"].items())
+      for (const char* end : {"low", "high"})
+        EXPECT_EQ(ask(*server, {{field, range[end]}}).status, 200) << field << range;
+    for (const char* end : {"low", "high"})
+      EXPECT_EQ(ask(*server, {{"budget", sol["budget"][end]}}).status, 200) << sol["budget"];
+    // In an error: "... 0.2657..0.9414, not ..."
+    for (const char* field : {"budget", "keep", "prune"}) {
+      const auto refused = ask(*server, {{field, 1e-5}});
+      ASSERT_EQ(refused.status, 400) << refused.body;
+      const std::string message = refused.json["error"]["message"];
+      const size_t dots = message.find("..");
+      ASSERT_NE(dots, std::string::npos) << message;
+      const size_t begin = message.rfind(' ', dots) + 1;
+      for (const size_t at : {begin, dots + 2})
+        EXPECT_EQ(ask(*server, {{field, std::stod(message.substr(at))}}).status, 200) << message;
+    }
+  }
+}
+
 TEST(HttpServer, RealisedBudgetsAreThoseAskedFor) {
   for (const char* policy : {"learned", "fixed"}) {
     for (const double budget : {0.4, 0.6, 0.8}) {

@@ -1,32 +1,16 @@
 // Several ranks as threads of one test, joined as processes are.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/free_port.h"
 #include "sol/error.h"
 #include "training/process_group.h"
 
 namespace sol::test {
-
-// A port that was free a moment ago.
-inline int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), length);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 // Runs `body` on every rank; returns what each threw, empty where nothing.
 inline std::vector<std::string> run_ranks(int size,
