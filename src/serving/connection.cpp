@@ -197,10 +197,14 @@ bool Connection::is_writable() const {
 
 ssize_t Connection::write(const char* data, size_t size) {
   for (size_t done = 0; done < size;) {
-    if (!wait_to_write()) return -1;
     const ssize_t sent = send(socket_, data + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) return -1;
-    done += static_cast<size_t>(std::max<ssize_t>(sent, 0));
+    if (sent >= 0) {
+      done += static_cast<size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_to_write()) return -1;
+    } else if (errno != EINTR) {
+      return -1;
+    }
   }
   return static_cast<ssize_t>(size);
 }

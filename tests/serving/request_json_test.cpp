@@ -26,6 +26,9 @@ void* allocate(size_t size) {
 void* operator new(size_t size) {
   return allocate(size);
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return allocations_left > 0 ? std::malloc(size > 0 ? size : 1) : nullptr;
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
