@@ -30,6 +30,7 @@ struct ServeFlags {
   std::filesystem::path controller, costs, chat_template;
   std::string name;
   HttpOptions http;
+  std::optional<std::string> api_key;
   SchedulerOptions scheduler;
   std::optional<int> horizon;
   int context = 0;
@@ -205,10 +206,8 @@ void announce(const std::string& host, int port) {
 
 void run_serve(ServeFlags& flags) {
   interrupt_token();  // from now on signals end the server in order
-  if (flags.http.api_key.empty())
-    flags.http.api_key = environment_key();
-  else
-    require_sendable_key(flags.http.api_key, "--api-key");
+  if (flags.api_key) require_sendable_key(*flags.api_key, "--api-key");
+  flags.http.api_key = flags.api_key ? *flags.api_key : environment_key();
   flags.http.body_limit = static_cast<size_t>(flags.body_mib * (1 << 20));
   // Everyone in the queue and the batch has a connection, and some are left for those to be
   // refused.
@@ -225,10 +224,6 @@ void run_serve(ServeFlags& flags) {
   SchedulerOptions options = flags.scheduler;
   const ServedModel served = load_served(flags, std::move(files), std::move(effort), options);
   Scheduler scheduler(served, options, metrics);
-  http.serve(served, scheduler);
-  note("{} is ready after {:.1f} s: context {}, {} at a time, cache for {} tokens, {}", served.name,
-       loading.seconds(), served.context, options.batch, options.cache_tokens,
-       served.controller ? "controller " + served.controller_name : "no controller");
 
   std::exception_ptr broken;
   std::thread watch([&] {
@@ -243,6 +238,11 @@ void run_serve(ServeFlags& flags) {
     scheduler.drain(flags.drain_seconds);
     scheduler.stop();
   });
+  // Once nothing can throw any more: requests use the model and the scheduler.
+  http.serve(served, scheduler);
+  note("{} is ready after {:.1f} s: context {}, {} at a time, cache for {} tokens, {}", served.name,
+       loading.seconds(), served.context, options.batch, options.cache_tokens,
+       served.controller ? "controller " + served.controller_name : "no controller");
   // On the thread that loaded the model: OpenMP has a team of threads for each thread that ever
   // asked for one, and where there are more of them than processors none of them spins any more,
   // which costs half a millisecond per token.
@@ -258,7 +258,7 @@ void add_http_options(CLI::App& command, ServeFlags& flags) {
   command.add_option("--port", flags.http.port, "Port; 0 for any that is free")
       ->check(in_range(0, 65535))
       ->capture_default_str();
-  command.add_option("--api-key", flags.http.api_key,
+  command.add_option("--api-key", flags.api_key,
                      "Asked of every request (default: the environment's SOL_API_KEY, else none)");
   command.add_option("--body-limit", flags.body_mib, "Size of a request's body at most, MiB")
       ->check(number_in(0.001, 1024))

@@ -58,6 +58,15 @@ inline ApiError bad_field(const std::string& param, const std::string& message,
           shortened(param, ApiError::most_param) + ": " + message, param};
 }
 
+inline ApiError malformed(const std::string& what) {
+  return {400, "invalid_request_error", "bad_request",
+          "the request is not well-formed HTTP: " + what};
+}
+
+inline ApiError too_slow() {
+  return {408, "invalid_request_error", "request_timeout", "the request took too long to arrive"};
+}
+
 // What went wrong within the server. Memory that ran out has no words of its own.
 inline std::string reason_of(const std::exception& error) {
   return dynamic_cast<const std::bad_alloc*>(&error) ? "the server is out of memory" : error.what();

@@ -10,11 +10,6 @@ namespace {
 constexpr int most_digits = 15;  // leading zeros count: 2^60 bytes is more than anybody sends
 constexpr size_t most_extra_bytes = 64 * 1024;
 
-[[noreturn]] void malformed(const char* what) {
-  throw ApiError(400, "invalid_request_error", "bad_request",
-                 std::string("the request is not well-formed HTTP: ") + what);
-}
-
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -42,23 +37,23 @@ size_t ChunkedDecoder::take(std::string_view bytes, std::string& data) {
 
 void ChunkedDecoder::take_byte(char c) {
   const auto expect = [&](char wanted, State next) {
-    if (c != wanted) malformed("a chunk of the body does not end where its size says");
+    if (c != wanted) throw malformed("a chunk of the body does not end where its size says");
     state_ = next;
   };
   switch (state_) {
     case State::size:
       if (const int digit = hex_digit(c); digit >= 0) {
-        if (++digits_ > most_digits) malformed("a chunk's size has too many digits");
+        if (++digits_ > most_digits) throw malformed("a chunk's size has too many digits");
         size_ = size_ * 16 + static_cast<uint64_t>(digit);
         return;
       }
-      if (digits_ == 0) malformed("a chunk's size must be a hexadecimal number");
+      if (digits_ == 0) throw malformed("a chunk's size must be a hexadecimal number");
       if (c == ';') return void(state_ = State::extension);
-      if (c != '\r') malformed("a chunk's size must be a hexadecimal number");
+      if (c != '\r') throw malformed("a chunk's size must be a hexadecimal number");
       return void(state_ = State::size_end);
     case State::extension:
-      if (++extra_bytes_ > most_extra_bytes) malformed("its chunks' extensions are too long");
-      if (c == '\n') malformed("lines must end with CR and LF");
+      if (++extra_bytes_ > most_extra_bytes) throw malformed("its chunks' extensions are too long");
+      if (c == '\n') throw malformed("lines must end with CR and LF");
       if (c == '\r') state_ = State::size_end;
       return;
     case State::size_end:
@@ -70,9 +65,9 @@ void ChunkedDecoder::take_byte(char c) {
     case State::data_lf:
       return expect('\n', State::size);
     case State::trailer:
-      if (c == '\n') malformed("lines must end with CR and LF");
+      if (c == '\n') throw malformed("lines must end with CR and LF");
       if (c == '\r') return void(state_ = State::trailer_end);
-      if (++extra_bytes_ > most_extra_bytes) malformed("its trailers are too long");
+      if (++extra_bytes_ > most_extra_bytes) throw malformed("its trailers are too long");
       ++line_;
       return;
     case State::trailer_end:

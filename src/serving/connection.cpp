@@ -20,6 +20,7 @@ constexpr size_t most_lingering_bytes = 16 << 20;
 // How often one that waits looks whether the server ends.
 constexpr std::chrono::milliseconds slice{100};
 constexpr std::chrono::seconds last_write{1};
+constexpr int most_empty_lines = 8;
 
 thread_local Connection* current_connection = nullptr;
 
@@ -80,8 +81,11 @@ void Connection::drop(size_t count) {
 
 Connection::Head Connection::receive_head() {
   do {
-    // Empty lines before a request are no part of it.
-    while (unread().starts_with("\r\n")) drop(2);
+    // Empty lines before a request are no part of it; endless ones are no request.
+    while (unread().starts_with("\r\n")) {
+      if (++empty_lines_ > most_empty_lines) throw malformed("it begins with empty lines");
+      drop(2);
+    }
     if (unread() == "\r") continue;
     if (!idle() && !begun_) {
       begun_ = true;
@@ -105,6 +109,7 @@ void Connection::end_request() {
   shown_.clear();
   buffer_.erase(0, begin_);
   begin_ = scanned_ = 0;
+  empty_lines_ = 0;
   begun_ = false;
   body_is_read_ = true;
   deadline_ = Clock::now() + limits_.idle;
@@ -119,9 +124,7 @@ void Connection::read_piece() {
     if (ending_.reading)
       throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-    if (left.count() <= 0)
-      throw ApiError(408, "invalid_request_error", "request_timeout",
-                     "the request took too long to arrive");
+    if (left.count() <= 0) throw too_slow();
     wait_for(socket_, POLLIN, std::min(slice, left));
   }
 }
@@ -185,8 +188,12 @@ ssize_t Connection::read(char* data, size_t size) {
 bool Connection::wait_to_write() const {
   const auto begin = Clock::now();
   while (!wait_for(socket_, POLLOUT, std::min(slice, limits_.write))) {
-    const auto waited = Clock::now() - begin;
-    if (waited >= limits_.write || (ending_.writing && waited >= last_write)) return false;
+    const auto now = Clock::now();
+    if (now - begin >= limits_.write) return false;
+    if (!ending_.writing) continue;
+    // For all that is left to say, not for each piece of it.
+    if (!last_word_) last_word_ = now + last_write;
+    if (now >= *last_word_) return false;
   }
   return true;
 }
@@ -196,17 +203,25 @@ bool Connection::is_writable() const {
 }
 
 ssize_t Connection::write(const char* data, size_t size) {
+  // httplib goes on with the body of an answer whose head it could not write.
+  if (broken_) return -1;
+  const bool written = write_all(data, size);
+  if (!written) broken_ = closing_ = true;
+  return written ? static_cast<ssize_t>(size) : -1;
+}
+
+bool Connection::write_all(const char* data, size_t size) const {
   for (size_t done = 0; done < size;) {
     const ssize_t sent = send(socket_, data + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       done += static_cast<size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_to_write()) return -1;
+      if (!wait_to_write()) return false;
     } else if (errno != EINTR) {
-      return -1;
+      return false;
     }
   }
-  return static_cast<ssize_t>(size);
+  return true;
 }
 
 }  // namespace sol

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "serving/api_error.h"
@@ -49,7 +50,7 @@ class Connection final : public httplib::Stream {
   // Nothing of the next request has come.
   bool idle() const { return buffer_.size() == begin_; }
 
-  // Of the request that is being answered, or of what was there of it when it was found wrong.
+  // Of the request that is being answered; empty where it is none.
   const RequestHead& head() const { return head_; }
   // Waits for the request's body. Throws ApiError: 400, 408 (it took too long), 413 (it has more
   // than `limit` bytes; at once where it says so itself), 503 (the server ends).
@@ -87,6 +88,7 @@ class Connection final : public httplib::Stream {
   std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
   void drop(size_t count);
   bool wait_to_write() const;
+  bool write_all(const char* data, size_t size) const;
 
   socket_t socket_;
   ConnectionLimits limits_;
@@ -96,7 +98,9 @@ class Connection final : public httplib::Stream {
   size_t begin_ = 0, scanned_ = 0;
   RequestHead head_;
   std::string shown_;  // what httplib has not read yet of the request that it is shown
-  bool begun_ = false, body_is_read_ = true, closing_ = false, gone_ = false;
+  bool begun_ = false, body_is_read_ = true, closing_ = false, gone_ = false, broken_ = false;
+  int empty_lines_ = 0;                                 // before the request
+  mutable std::optional<Clock::time_point> last_word_;  // by when, once the server ends
   size_t lingering_bytes_ = 0;
 };
 

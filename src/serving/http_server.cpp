@@ -43,6 +43,7 @@ bool is_page(const std::string& path) {
 }
 
 constexpr std::string_view model_route = "/v1/models/";  // and a name
+constexpr size_t most_path_bytes = 1024;
 
 // Empty where there is no such path.
 std::string allowed_methods(const std::string& path) {
@@ -131,6 +132,10 @@ httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request
                                                           httplib::Response& response) const {
   const RequestHead& head = Connection::current()->head();
   try {
+    // The routes' patterns take stack by the character.
+    if (request.path.size() > most_path_bytes)
+      throw ApiError(404, "invalid_request_error", "not_found",
+                     fmt::format("no {} here", shortened(request.path)));
     if (head.find("content-encoding"))
       throw ApiError(415, "invalid_request_error", "unsupported_encoding",
                      "a request's body must not be compressed");

@@ -16,7 +16,7 @@ struct HttpOptions {
   int port = 8080;              // 0: any that is free
   std::string api_key;          // empty: none is asked for
   size_t body_limit = 8 << 20;  // bytes
-  int threads = 128;            // requests answered at a time; more wait for their turn
+  int threads = 128;            // requests answered at a time; others wait half a second for one
   double request_seconds = 30;  // a request that is not all there by then is given up
   // One line per request, for logs; may be empty.
   std::function<void(const std::string&)> log;

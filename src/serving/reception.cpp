@@ -28,7 +28,7 @@ Reception::Reception(const ReceptionOptions& options, Handlers handlers, const E
     thread_ = std::thread([this] { look_after(); });
     while (static_cast<int>(workers_.size()) < options_.workers)
       workers_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // of the system, or no memory for one more
     const size_t begun = workers_.size();
     stop_threads();
     ::close(wake_);
@@ -49,6 +49,7 @@ void Reception::stop() {
   stop_threads();
   guests_.clear();
   arriving_.clear();
+  offers_.clear();
 }
 
 void Reception::stop_threads() {
@@ -69,11 +70,13 @@ void Reception::wake() const {
 }
 
 void Reception::add(socket_t socket) {
+  std::unique_ptr<Connection> connection;
   try {
-    auto connection = std::make_unique<Connection>(socket, options_.limits, ending_);
+    connection = std::make_unique<Connection>(socket, options_.limits, ending_);
     const std::lock_guard lock(mutex_);
     arriving_.push_back(std::move(connection));
   } catch (const std::bad_alloc&) {
+    if (!connection) ::close(socket);
     return;  // this connection ends, the server does not
   }
   wake();
@@ -120,7 +123,7 @@ void Reception::look_after() {
         if (stopping_) return;
       }
       let_in();
-      std::erase_if(guests_, [this](Guest& guest) { return !attend(guest); });
+      attend_all();
       wait_for_something();
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -143,9 +146,21 @@ void Reception::let_in() {
     guests_.push_back(std::move(guest));
   }
   if (guests_.size() <= options_.most_waiting) return;
-  // Whoever has waited longest has had the best chance to say something.
-  const auto surplus = static_cast<std::ptrdiff_t>(guests_.size() - options_.most_waiting);
-  guests_.erase(guests_.begin(), guests_.begin() + surplus);
+  // Whoever has waited longest has had the best chance to say something; those who have said it are
+  // answered.
+  size_t surplus = guests_.size() - options_.most_waiting;
+  std::erase_if(guests_, [&](const Guest& guest) {
+    if (surplus == 0 || guest.state == State::ready) return false;
+    --surplus;
+    return true;
+  });
+}
+
+void Reception::attend_all() {
+  size_t staying = 0;
+  for (Guest& guest : guests_)
+    if (attend(guest) && &guest != &guests_[staying++]) guests_[staying - 1] = std::move(guest);
+  guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(staying), guests_.end());
 }
 
 bool Reception::attend(Guest& guest) {
@@ -156,7 +171,7 @@ bool Reception::attend(Guest& guest) {
       case State::ready:
         return hand_over(guest);
       case State::lingering:
-        return guest.connection && guest.connection->lingers();
+        return guest.connection->lingers();
     }
   } catch (const std::exception&) {
   }
@@ -182,8 +197,7 @@ bool Reception::receive(Guest& guest) {
   }
   if (Clock::now() < connection.deadline()) return true;
   if (connection.idle()) return false;
-  return refuse(guest, {408, "invalid_request_error", "request_timeout",
-                        "the request took too long to arrive"});
+  return refuse(guest, too_slow());
 }
 
 bool Reception::hand_over(Guest& guest) {

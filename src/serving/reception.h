@@ -55,6 +55,7 @@ class Reception {
   void look_after();
   void work();
   void let_in();
+  void attend_all();
   bool attend(Guest& guest);  // false: it may go
   bool receive(Guest& guest);
   bool hand_over(Guest& guest);

@@ -12,11 +12,6 @@
 namespace sol {
 namespace {
 
-ApiError malformed(const std::string& what) {
-  return {400, "invalid_request_error", "bad_request",
-          "the request is not well-formed HTTP: " + what};
-}
-
 ApiError too_large(const std::string& what) {
   return {431, "invalid_request_error", "headers_too_large", what};
 }
@@ -198,7 +193,7 @@ const std::string* RequestHead::find(std::string_view name) const {
 std::optional<size_t> find_head_end(std::string_view bytes, size_t& scanned) {
   while (true) {
     const size_t end = bytes.find('\n', scanned);
-    if (std::min(end, bytes.size()) > most_head_bytes)
+    if ((end == bytes.npos ? bytes.size() : end + 1) > most_head_bytes)
       throw too_large(fmt::format("a request's headers may have {} bytes", most_head_bytes));
     if (end == bytes.npos) {
       scanned = bytes.size();

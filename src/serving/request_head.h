@@ -13,7 +13,7 @@
 namespace sol {
 
 inline constexpr size_t most_head_bytes = 64 * 1024, most_head_fields = 100,
-                        most_target_bytes = 8192;
+                        most_target_bytes = 8000;  // httplib takes lines of 8192
 
 struct RequestHead {
   std::string method;  // GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS

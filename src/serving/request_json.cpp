@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "serving/api_error.h"
+#include "serving/request_head.h"
 
 namespace sol {
 namespace {
@@ -78,8 +79,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    // With what was read last, however much that is.
-    throw refused("is not valid JSON: " + shortened(json_reason(error.what(), lines_), 300));
+    throw refused("is not valid JSON: " + json_reason(error.what(), lines_));
   }
 
  private:
@@ -124,8 +124,7 @@ void require_json_type(std::string_view content_type) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
   type.remove_prefix(std::min(type.find_first_not_of(blanks), type.size()));
   type = type.substr(0, type.find_last_not_of(blanks) + 1);
-  const auto same = [](char a, char b) { return b == (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a); };
-  if (!std::ranges::equal(type, expected, same))
+  if (!equal_ignoring_case(type, expected))
     throw ApiError(
         415, "invalid_request_error", "unsupported_media_type",
         fmt::format("Content-Type must be {}, not \"{}\"", expected, shortened(content_type)));

@@ -226,6 +226,7 @@ TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {
     EXPECT_EQ(run_sol({"serve", "--port", "0", "--chat-template", file}).out, "");
   EXPECT_EQ(run_sol({"serve", "--port", "0", "-c", directory.path().string()}).out, "");
   fails({"--port", "0", "--api-key", "a b"}, {"--api-key", "a space"});
+  fails({"--port", "0", "--api-key", ""}, {"--api-key", "empty"});
 }
 
 TEST(ServeCommand, TakesItsKeyFromTheEnvironment) {

@@ -46,6 +46,31 @@ TEST(Connections, ThoseThatSayNothingKeepNobodyWaiting) {
   EXPECT_THAT(clients[2].rest(), testing::EndsWith("{\"status\":\"ok\"}"));
 }
 
+TEST(Connections, EmptyLinesAreNoRequestAndKeepNobodyWaiting) {
+  TestServer server = with_threads(2);
+  RawClient few(server);
+  few.send("\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(few.rest(), HasSubstr("HTTP/1.1 200"));
+  RawClient many(server);
+  std::string lines;
+  for (int i = 0; i < 1 << 16; ++i) lines += "\r\n";
+  many.send(lines);
+  EXPECT_THAT(many.rest(), HasSubstr("HTTP/1.1 400"));
+}
+
+TEST(Connections, LongPathsAreAnswered) {
+  TestServer server = with_threads(2);
+  for (const size_t length : {900u, 1100u, 7900u}) {
+    const auto answer = server.get("/v1/models/" + std::string(length, 'a'));
+    EXPECT_EQ(answer.status, 404) << length;
+    EXPECT_EQ(answer.json["error"]["code"], length < 1000 ? "model_not_found" : "not_found");
+  }
+  RawClient longest(server);
+  longest.send("GET /" + std::string(7999, 'a') +
+               " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(longest.rest(), HasSubstr("HTTP/1.1 404"));
+}
+
 TEST(Connections, WhereAllThreadsAreAtWorkThatIsSaid) {
   TestServer server = with_threads(2);
   RawClient first(server), second(server);

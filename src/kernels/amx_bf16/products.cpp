@@ -156,7 +156,7 @@ void multiply_out_major(const WeightView& w, const RowPairs& x, int out_begin, i
 // second-level cache, and interleaved in panels of 32 outputs. More channels would save sums from
 // being loaded and stored, but rows often lie a multiple of 4 KB apart, so that their lines share a
 // few places in the caches.
-constexpr int kPieceOutputs = 2048, kPanelOutputs = 32;
+constexpr int kPieceOutputs = 1024, kPanelOutputs = 32;
 // How far ahead weights are sent for.
 constexpr int kOutputsAhead = 8 * kPanelOutputs;
 
@@ -177,7 +177,7 @@ struct PanelRows {
 void interleave(const PanelRows& rows, int o, int outputs, int begin, int length, Panel& panel) {
   const __mmask32 mask = first_of_32(outputs);
   // At a row's end, the beginning of one that follows.
-  const int ahead = o + kOutputsAhead - begin;
+  const int ahead = o - begin + smaller(kOutputsAhead, length);
   const bool wraps = ahead >= length;
   const auto row = [&](int c) {
     if (c >= rows.count) return _mm512_setzero_si512();
