@@ -16,9 +16,11 @@ namespace {
 // By status, as the documentation's table has them.
 const std::map<int, std::string> error_types{
     {400, "invalid_request_error"}, {401, "authentication_error"},  {403, "invalid_request_error"},
-    {404, "invalid_request_error"}, {405, "invalid_request_error"}, {413, "invalid_request_error"},
-    {414, "invalid_request_error"}, {415, "invalid_request_error"}, {429, "rate_limit_error"},
-    {500, "server_error"},          {503, "server_error"}};
+    {404, "invalid_request_error"}, {405, "invalid_request_error"}, {408, "invalid_request_error"},
+    {413, "invalid_request_error"}, {414, "invalid_request_error"}, {415, "invalid_request_error"},
+    {417, "invalid_request_error"}, {431, "invalid_request_error"}, {429, "rate_limit_error"},
+    {500, "server_error"},          {501, "invalid_request_error"}, {503, "server_error"},
+    {505, "invalid_request_error"}};
 
 constexpr std::array axes{"keep", "prune", "bits"};
 

@@ -78,11 +78,11 @@ std::vector<BadRequest> wrong_fields(const TestedServer& server) {
       {"prompt", R"({"max_tokens": 4})"},
       {"prompt", R"({"prompt": {"text": "a"}})"},
       {"prompt", R"({"prompt": []})"},
-      {"prompt", R"({"prompt": [[1, "a"]]})"},
-      {"prompt", R"({"prompt": [-1]})"},
-      {"prompt", R"({"prompt": [99999999999999999999]})"},
+      {"prompt[0][1]", R"({"prompt": [[1, "a"]]})"},
+      {"prompt[0]", R"({"prompt": [-1]})"},
+      {"prompt[0]", R"({"prompt": [99999999999999999999]})"},
       {"prompt", fmt::format(R"({{"prompt": [{}]}})", beyond)},
-      {"prompt", R"({"prompt": "a", "max_tokens": 100000000})"},
+      {"max_tokens", R"({"prompt": "a", "max_tokens": 100000000})"},
       {"max_tokens", R"({"prompt": "a", "max_tokens": -1})"},
       {"max_tokens", R"({"prompt": "a", "max_tokens": 1.5})"},
       {"temperature", R"({"prompt": "a", "temperature": "hot"})"},
@@ -91,7 +91,7 @@ std::vector<BadRequest> wrong_fields(const TestedServer& server) {
       {"n", R"({"prompt": "a", "n": 0})"},
       {"n", R"({"prompt": "a", "n": 129})"},
       {"seed", R"({"prompt": "a", "seed": -1})"},
-      {"stop", R"({"prompt": "a", "stop": ["b", ""]})"},
+      {"stop[1]", R"({"prompt": "a", "stop": ["b", ""]})"},
       {"logprobs", R"({"prompt": "a", "logprobs": 21})"},
       {"logit_bias", R"({"prompt": "a", "logit_bias": {"1": 5}})"},
       {"echo", R"({"prompt": "a", "echo": true, "stream": true})"},
@@ -166,7 +166,7 @@ std::vector<BadRequest> oversized(const TestedServer& server) {
       {"a large body", post(text), 413, ""},
       {"a large body in pieces", chunked(text, 65536), 413, ""},
       {"a body that unpacks to 16 MiB", post(bomb, type + "Content-Encoding: gzip\r\n"), 415, ""},
-      {"4 MB of headers", head("POST /v1/completions", headers + "\r\n"), 413, ""}};
+      {"4 MB of headers", head("POST /v1/completions", headers + "\r\n"), 431, ""}};
 }
 
 void check(const TestedServer& server, Report& report, const BadRequest& bad) {
