@@ -36,8 +36,8 @@ struct ReproduceFlags {
 #ifdef SOL_TRAINING
 
 // `sol train` in a process of its own: LibTorch and its threads stay out of the measurements here,
-// and a run that dies leaves its checkpoint. Not called by a build without training.
-[[maybe_unused]] void run_trainer(const std::vector<std::string>& arguments) {
+// and a run that dies leaves its checkpoint.
+void run_trainer(const std::vector<std::string>& arguments) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "sol-train";
   std::vector<char*> argv;
   std::vector<std::string> owned = arguments;

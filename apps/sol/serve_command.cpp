@@ -62,7 +62,7 @@ std::map<std::string, double> parse_effort(const std::vector<std::string>& entri
 // A secret often comes from a file, whose last line has an end.
 std::string environment_key() {
   const char* variable = std::getenv("SOL_API_KEY");
-  if (!variable || !*variable) return {};
+  if (!variable) return {};
   std::string key = variable;
   if (key.ends_with('\n')) key.pop_back();
   if (key.ends_with('\r')) key.pop_back();

@@ -25,7 +25,7 @@ std::string described(char c) {
 }  // namespace
 
 void require_sendable_key(std::string_view key, const std::string& source) {
-  if (key.empty()) fail("{}: the key is empty", source);
+  if (key.empty()) fail("{}: the key is empty; leave it out to ask for none", source);
   if (key.size() > longest_key)
     fail("{}: the key has {} characters; at most {} can be sent", source, key.size(), longest_key);
   for (size_t i = 0; i < key.size(); ++i) {

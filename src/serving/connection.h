@@ -59,6 +59,8 @@ class Connection final : public httplib::Stream {
   // read, and what follows would be taken for a request.
   bool closes() const { return head_.close || closing_ || !body_is_read_; }
   void close_after_answer() { closing_ = true; }
+  // The client is gone: nothing is said any more.
+  void give_up() { broken_ = closing_ = true; }
   // Makes ready for the next request.
   void end_request();
 

@@ -1,12 +1,12 @@
 #include "serving/connection_server.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "serving/loopback.h"
 
 namespace sol {
@@ -19,11 +19,24 @@ class AtOnce final : public httplib::TaskQueue {
   void shutdown() override {}
 };
 
-// Some of the descriptors are left for those that are being answered.
-size_t most_waiting(size_t wanted) {
+// How many connections may wait beside those that are answered, `wanted` at most: each takes a
+// descriptor, and where none is left nobody is heard. Raises the process's limit as far as it may.
+size_t most_waiting(size_t wanted, int workers) {
+  constexpr rlim_t others = 32, fewest_waiting = 16;
+  const auto answered = static_cast<rlim_t>(workers);
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return wanted;
-  return std::clamp<size_t>(files.rlim_cur / 2, 1, wanted);
+  if (const rlim_t all = others + answered + wanted; files.rlim_cur < all) {
+    files.rlim_cur = std::min(all, files.rlim_max);
+    setrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_NOFILE, &files);
+  }
+  if (files.rlim_cur < others + answered + fewest_waiting)
+    fail(
+        "{} connections that are answered at a time take {} open files, but the system allows {}; "
+        "raise its limit (ulimit -n), or lower --queue or --batch",
+        workers, others + answered + fewest_waiting, files.rlim_cur);
+  return std::min<size_t>(wanted, files.rlim_cur - others - answered);
 }
 
 const char* reason(int status) {
@@ -60,7 +73,7 @@ void ConnectionServer::open(int workers, std::function<bool(const RequestHead&)>
   ::listen(svr_sock_, SOMAXCONN);
   ReceptionOptions options;
   options.workers = workers;
-  options.most_waiting = most_waiting(options.most_waiting);
+  options.most_waiting = most_waiting(options.most_waiting, workers);
   options.limits = limits_;
   reception_ = std::make_unique<Reception>(
       options,

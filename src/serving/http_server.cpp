@@ -1,6 +1,7 @@
 #include "serving/http_server.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -65,6 +66,15 @@ std::string printable(std::string text) {
   return text;
 }
 
+// Gives the memory that a large body took back to the system: as JSON it is a hundred megabytes, of
+// which the allocator would keep a copy for every few threads.
+struct LargeBody {
+  size_t bytes = 0;
+  ~LargeBody() {
+    if (bytes > 256 * 1024) malloc_trim(0);
+  }
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -106,7 +116,9 @@ struct HttpServer::Impl {
       throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
     return *loaded;
   }
-  RequestJson body() const;
+  // What `use` makes of the request's body.
+  template <typename Use>
+  auto with_body(const Use& use) const;
 
   HttpOptions options;
   AccessRules access;
@@ -121,11 +133,16 @@ struct HttpServer::Impl {
   std::thread thread;
 };
 
-RequestJson HttpServer::Impl::body() const {
+template <typename Use>
+auto HttpServer::Impl::with_body(const Use& use) const {
   Connection& connection = *Connection::current();
   const std::string* type = connection.head().find("content-type");
   require_json_type(type ? *type : "");
-  return RequestJson(connection.read_body(options.body_limit));
+  LargeBody large;
+  const std::string text = connection.read_body(options.body_limit);
+  large.bytes = text.size();
+  const RequestJson json(text);
+  return use(*json);
 }
 
 httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request& request,
@@ -182,12 +199,10 @@ void HttpServer::Impl::complete(httplib::Response& response, bool chat) {
   const ServedModel& serving = model();
   // Each request is a party of its own where it names no user.
   const Party party = ++requests;
-  const auto read_request = [&] {
-    const RequestJson json = body();
-    return chat ? read_chat_completion(*json, serving, party)
-                : read_completion(*json, serving, party);
-  };
-  CompletionRequest wanted = read_request();
+  CompletionRequest wanted = with_body([&](const Json& json) {
+    return chat ? read_chat_completion(json, serving, party)
+                : read_completion(json, serving, party);
+  });
   const bool stream = wanted.stream;
   const auto running =
       std::make_shared<RunningRequest>(std::move(wanted), serving, *scheduler.load(), unfinished);
@@ -211,8 +226,8 @@ void HttpServer::Impl::complete(httplib::Response& response, bool chat) {
   while (!running->response().complete()) {
     running->wait(patience);
     if (Connection::current()->closed()) {
-      response.status = 499;  // nobody reads it; for the log
-      Connection::current()->close_after_answer();
+      response.status = 499;  // for the log
+      Connection::current()->give_up();
       return;
     }
   }
@@ -240,11 +255,13 @@ void HttpServer::Impl::add_routes() {
              }));
   server.Post("/tokenize", guarded([this](const auto&, auto& response) {
                 const ServedModel& serving = model();
-                answer(response, tokenize(*body(), serving));
+                answer(response,
+                       with_body([&](const Json& json) { return tokenize(json, serving); }));
               }));
   server.Post("/detokenize", guarded([this](const auto&, auto& response) {
                 const ServedModel& serving = model();
-                answer(response, detokenize(*body(), serving));
+                answer(response,
+                       with_body([&](const Json& json) { return detokenize(json, serving); }));
               }));
   for (const bool chat : {false, true})
     server.Post(chat ? "/v1/chat/completions" : "/v1/completions",

@@ -38,7 +38,8 @@ Job::Job(JobRequest request, const ServedModel& served, std::shared_ptr<Outbox> 
 }
 
 int Job::most_tokens() const {
-  return static_cast<int>(request_.prompt.size()) + std::max(request_.options.max_tokens, 0);
+  // The last token that is generated is never cached.
+  return static_cast<int>(request_.prompt.size()) + std::max(request_.options.max_tokens, 1) - 1;
 }
 
 void Job::begin(std::unique_ptr<Sequence> cached) {

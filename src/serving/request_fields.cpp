@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace sol {
 
@@ -31,17 +32,15 @@ std::optional<bool> RequestFields::boolean(const std::string& name) {
 std::optional<int64_t> RequestFields::integer(const std::string& name, int64_t low, int64_t high) {
   const Json* value = find(name);
   if (!value) return std::nullopt;
-  if (!value->is_number_integer())
+  // Integers beyond 64 bits arrive as floats.
+  constexpr double beyond = 0x1p63;
+  const bool too_large = value->is_number() && std::fabs(value->get<double>()) >= beyond;
+  if (!value->is_number_integer() && !too_large)
     throw bad_field(full_name(name), "must be an integer", "invalid_type");
-  const bool too_large =
-      value->is_number_unsigned() &&
-      value->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  const int64_t number = too_large ? std::numeric_limits<int64_t>::max() : value->get<int64_t>();
+  const int64_t number = too_large ? 0 : value->get<int64_t>();
   if (too_large || number < low || number > high)
     throw bad_field(full_name(name),
-                    high == std::numeric_limits<int64_t>::max()
-                        ? fmt::format("must be at least {}, not {}", low, value->dump())
-                        : fmt::format("must lie in {}..{}, not {}", low, high, value->dump()),
+                    fmt::format("must lie in {}..{}, not {}", low, high, value->dump()),
                     "out_of_range");
   return number;
 }

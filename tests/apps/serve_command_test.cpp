@@ -229,6 +229,14 @@ TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {
   fails({"--port", "0", "--api-key", ""}, {"--api-key", "empty"});
 }
 
+TEST(ServeCommand, NeedsADescriptorForEachConnection) {
+  const RunResult result =
+      run_program("/bin/sh", {"-c", "ulimit -n 64; exec " SOL_BINARY " serve --port 0"});
+  EXPECT_EQ(result.code, 1);
+  for (const char* words : {"open files", "allows 64", "ulimit -n", "--queue"})
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+}
+
 TEST(ServeCommand, TakesItsKeyFromTheEnvironment) {
   const auto status = [](const ServeProcess& serve, const char* key) {
     const auto answer =
@@ -242,7 +250,7 @@ TEST(ServeCommand, TakesItsKeyFromTheEnvironment) {
     EXPECT_EQ(status(serve, "other"), 401) << variable;
   }
   // A key that is nothing but the end of a line is no key, and no reason to ask for none.
-  for (const char* variable : {"\n", "secret\n\n", " secret"}) {
+  for (const char* variable : {"", "\n", "secret\n\n", " secret"}) {
     setenv("SOL_API_KEY", variable, 1);
     const RunResult result = run_sol({"serve", "--port", "0"});
     EXPECT_EQ(result.code, 1) << variable;

@@ -84,6 +84,18 @@ INSTANTIATE_TEST_SUITE_P(
                    "invalid_type"},
         BadRequest{
             "top_p", complete, {{"prompt", "x"}, {"top_p", 0}}, 400, "top_p", "out_of_range"},
+        BadRequest{"seed_beyond_63_bits",
+                   complete,
+                   {{"prompt", "x"}, {"seed", 18446744073709551615u}},
+                   400,
+                   "seed",
+                   "out_of_range"},
+        BadRequest{"seed_beyond_64_bits",
+                   complete,
+                   {{"prompt", "x"}, {"seed", 1e30}},
+                   400,
+                   "seed",
+                   "out_of_range"},
         BadRequest{"n", complete, {{"prompt", "x"}, {"n", 0}}, 400, "n", "out_of_range"},
         BadRequest{
             "n_large", complete, {{"prompt", "x"}, {"n", 100000000000}}, 400, "n", "out_of_range"},
