@@ -41,6 +41,25 @@ bool amx_multiplies() {
   return current_isa() == Isa::avx512 && enable_amx_bf16();
 }
 
+std::optional<AmxRows> AmxRows::of(const float* x, int64_t x_stride, int rows, int in,
+                                   Layout weights) {
+  if (rows < kFewestRows || rows > kMostRows || !amx_multiplies()) return std::nullopt;
+  const int64_t stride = (in + kInputGrain - 1) / kInputGrain * kInputGrain;
+  AmxRows out;
+  out.rows_ = {rounded_rows(x, x_stride, rows, in, stride), stride, rows};
+  out.pairs_ = weights == Layout::out_major ? pairs_of(out.rows_) : RowPairs{};
+  out.in_ = in;
+  return out;
+}
+
+void AmxRows::multiply(const WeightView& w, std::span<const int> channels, int begin, int end,
+                       float* y, int64_t y_stride) const {
+  if (w.layout == Layout::out_major)
+    out_major(w, pairs_, begin, end, y, y_stride);
+  else
+    in_major(w, rows_, channels.empty() ? nullptr : channels.data(), in_, begin, end, y, y_stride);
+}
+
 bool amx_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
                 std::span<const int> channels, float* y, int64_t y_stride) {
   if (w.type != WeightType::bf16 || rows < kFewestRows || rows > kMostRows || !amx_multiplies())
@@ -55,18 +74,9 @@ bool amx_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
     x = kept.data();
     x_stride = in;
   }
-  const int64_t stride = (in + kInputGrain - 1) / kInputGrain * kInputGrain;
-  const Rows rounded{rounded_rows(x, x_stride, rows, in, stride), stride, rows};
-  if (w.layout == Layout::in_major) {
-    const int* listed = channels.empty() ? nullptr : channels.data();
-    split_outputs(rows, w, [&](int begin, int end) {
-      in_major(w, rounded, listed, in, begin, end, y, y_stride);
-    });
-  } else {
-    const RowPairs pairs = pairs_of(rounded);
-    split_outputs(rows, w,
-                  [&](int begin, int end) { out_major(w, pairs, begin, end, y, y_stride); });
-  }
+  const auto all = AmxRows::of(x, x_stride, rows, in, w.layout);
+  split_outputs(rows, w,
+                [&](int begin, int end) { all->multiply(w, channels, begin, end, y, y_stride); });
   return true;
 }
 
@@ -75,6 +85,12 @@ bool amx_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 bool amx_multiplies() {
   return false;
 }
+
+std::optional<AmxRows> AmxRows::of(const float*, int64_t, int, int, Layout) {
+  return std::nullopt;
+}
+
+void AmxRows::multiply(const WeightView&, std::span<const int>, int, int, float*, int64_t) const {}
 
 bool amx_matmul(const float*, int64_t, int, const WeightView&, std::span<const int>, float*,
                 int64_t) {

@@ -1,14 +1,35 @@
 // Products of few rows with bf16 weights on AMX tiles, by our own kernels (amx_bf16/).
 #pragma once
 
+#include <optional>
 #include <span>
 
+#include "kernels/amx_bf16/products.h"
 #include "kernels/kernels.h"
 
 namespace sol::kernels {
 
 // Whether this machine has AMX, within the current instruction set. Asks the system for it.
 bool amx_multiplies();
+
+// Rows for several products, rounded and as tiles want them, in memory that stays valid until this
+// thread's next call.
+class AmxRows {
+ public:
+  // Null when there is no AMX, or there are too few or too many rows for it to pay.
+  static std::optional<AmxRows> of(const float* x, int64_t x_stride, int rows, int in,
+                                   Layout weights);
+
+  // y of outputs [begin, end) of W, bf16 and of that layout, on this thread alone. Input k of the
+  // rows is W's channel channels[k] where they are listed.
+  void multiply(const WeightView& w, std::span<const int> channels, int begin, int end, float* y,
+                int64_t y_stride) const;
+
+ private:
+  amx_bf16::Rows rows_;
+  amx_bf16::RowPairs pairs_;
+  int in_ = 0;
+};
 
 // As matmul() with x rounded to bf16, on all threads; where channels are listed, ascending, as
 // matmul_kept(). Returns false, having done nothing, when there is no AMX, or it does not pay: W is

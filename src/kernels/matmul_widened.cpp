@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "kernels/compressed.h"
 #include "kernels/int8_scales.h"
+#include "kernels/matmul_amx.h"
 #include "kernels/matmul_dnnl.h"
 #include "kernels/rounded_rows.h"
 
@@ -66,9 +67,11 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
                     int64_t y_stride, ElementType type) {
   if (!dnnl_multiplies(type)) return false;
   const bool narrow = type == ElementType::bf16;
-  const int64_t fitting = kPanelBytes / (int64_t{w.in} * size_of(type));
-  const int outputs = static_cast<int>(
-      std::clamp<int64_t>(fitting / kPanelGrain * kPanelGrain, kPanelGrain, w.out + kPanelGrain));
+  // As much as stays in cache, and something for each thread.
+  const int64_t fitting = kPanelBytes / (int64_t{w.in} * size_of(type)) / kPanelGrain * kPanelGrain;
+  const int64_t shares = int64_t{thread_count()} * kPanelGrain;
+  const int64_t share = (w.out + shares - 1) / shares * kPanelGrain;
+  const int outputs = static_cast<int>(std::max<int64_t>(std::min(fitting, share), kPanelGrain));
   // Panels hold codes of int8, which bf16 holds exactly; their scales multiply y or, by channel, x.
   thread_local std::vector<float> scales, scaled;
   if (w.type == WeightType::int8) int8_scales(w, {}, scales);
@@ -79,12 +82,15 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
     x = scaled.data();
     x_stride = w.in;
   }
-  const bf16* rounded = narrow ? rounded_rows(x, x_stride, rows, w.in, w.in) : nullptr;
+  const auto tiles =
+      narrow ? AmxRows::of(x, x_stride, rows, w.in, w.layout) : std::optional<AmxRows>();
+  const bf16* rounded = narrow && !tiles ? rounded_rows(x, x_stride, rows, w.in, w.in) : nullptr;
   // Each thread makes panels of its own and multiplies with them: they stay in its cache.
   std::atomic<bool> fast = true;
   parallel_for((w.out + outputs - 1) / outputs, [&](int64_t p) {
     const int begin = static_cast<int>(p) * outputs;
     const WeightView panel = widen_panel(w, begin, std::min(outputs, w.out - begin), type);
+    if (tiles) return tiles->multiply(panel, {}, 0, panel.out, y + begin, y_stride);
     const bool done = narrow ? dnnl_matmul_rounded(rounded, rows, panel, y + begin, y_stride)
                              : dnnl_matmul(x, x_stride, rows, panel, y + begin, y_stride);
     if (!done) fast = false;

@@ -15,16 +15,16 @@ inline constexpr int kPairRows = 16;
 // Up to kMostRows rows of x, rounded to bf16 and padded, `stride` elements (a multiple of
 // kInputGrain) apart.
 struct Rows {
-  const bf16* rows;
-  int64_t stride;
-  int count;
+  const bf16* rows = nullptr;
+  int64_t stride = 0;
+  int count = 0;
 };
 // The same by pairs of inputs, for kPairRows rows at a time; zeros where there is no row:
 // [(count + kPairRows - 1) / kPairRows][stride / 2][kPairRows] pairs of bf16.
 struct RowPairs {
-  const int32_t* pairs;
-  int64_t stride;
-  int count;
+  const int32_t* pairs = nullptr;
+  int64_t stride = 0;
+  int count = 0;
 };
 
 // y[r][o] for o in [out_begin, out_end) of y = x·W, W bf16 of the named layout; rows of y are
