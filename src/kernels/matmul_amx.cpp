@@ -41,29 +41,9 @@ bool amx_multiplies() {
   return current_isa() == Isa::avx512 && enable_amx_bf16();
 }
 
-std::optional<AmxRows> AmxRows::of(const float* x, int64_t x_stride, int rows, int in,
-                                   Layout weights) {
+std::optional<AmxRows> AmxRows::of(const float* x, int64_t x_stride, int rows, const WeightView& w,
+                                   std::span<const int> channels) {
   if (rows < kFewestRows || rows > kMostRows || !amx_multiplies()) return std::nullopt;
-  const int64_t stride = (in + kInputGrain - 1) / kInputGrain * kInputGrain;
-  AmxRows out;
-  out.rows_ = {rounded_rows(x, x_stride, rows, in, stride), stride, rows};
-  out.pairs_ = weights == Layout::out_major ? pairs_of(out.rows_) : RowPairs{};
-  out.in_ = in;
-  return out;
-}
-
-void AmxRows::multiply(const WeightView& w, std::span<const int> channels, int begin, int end,
-                       float* y, int64_t y_stride) const {
-  if (w.layout == Layout::out_major)
-    out_major(w, pairs_, begin, end, y, y_stride);
-  else
-    in_major(w, rows_, channels.empty() ? nullptr : channels.data(), in_, begin, end, y, y_stride);
-}
-
-bool amx_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
-                std::span<const int> channels, float* y, int64_t y_stride) {
-  if (w.type != WeightType::bf16 || rows < kFewestRows || rows > kMostRows || !amx_multiplies())
-    return false;
   const int in = channels.empty() ? w.in : static_cast<int>(channels.size());
   thread_local std::vector<float> kept;
   if (!channels.empty()) {
@@ -74,10 +54,20 @@ bool amx_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
     x = kept.data();
     x_stride = in;
   }
-  const auto all = AmxRows::of(x, x_stride, rows, in, w.layout);
-  split_outputs(rows, w,
-                [&](int begin, int end) { all->multiply(w, channels, begin, end, y, y_stride); });
-  return true;
+  const int64_t stride = (in + kInputGrain - 1) / kInputGrain * kInputGrain;
+  AmxRows out;
+  out.rows_ = {rounded_rows(x, x_stride, rows, in, stride), stride, rows};
+  if (w.layout == Layout::out_major) out.pairs_ = pairs_of(out.rows_);
+  out.channels_ = channels;
+  return out;
+}
+
+void AmxRows::multiply(const WeightView& w, int begin, int end, float* y, int64_t y_stride) const {
+  if (w.layout == Layout::out_major)
+    out_major(w, pairs_, begin, end, y, y_stride);
+  else
+    in_major(w, rows_, channels_.empty() ? nullptr : channels_.data(),
+             static_cast<int>(channels_.size()), begin, end, y, y_stride);
 }
 
 #else
@@ -86,17 +76,22 @@ bool amx_multiplies() {
   return false;
 }
 
-std::optional<AmxRows> AmxRows::of(const float*, int64_t, int, int, Layout) {
+std::optional<AmxRows> AmxRows::of(const float*, int64_t, int, const WeightView&,
+                                   std::span<const int>) {
   return std::nullopt;
 }
 
-void AmxRows::multiply(const WeightView&, std::span<const int>, int, int, float*, int64_t) const {}
-
-bool amx_matmul(const float*, int64_t, int, const WeightView&, std::span<const int>, float*,
-                int64_t) {
-  return false;
-}
+void AmxRows::multiply(const WeightView&, int, int, float*, int64_t) const {}
 
 #endif
+
+bool amx_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
+                std::span<const int> channels, float* y, int64_t y_stride) {
+  if (w.type != WeightType::bf16) return false;
+  const auto all = AmxRows::of(x, x_stride, rows, w, channels);
+  if (!all) return false;
+  split_outputs(rows, w, [&](int begin, int end) { all->multiply(w, begin, end, y, y_stride); });
+  return true;
+}
 
 }  // namespace sol::kernels

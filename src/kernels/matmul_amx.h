@@ -16,19 +16,19 @@ bool amx_multiplies();
 // thread's next call.
 class AmxRows {
  public:
-  // Null when there is no AMX, or there are too few or too many rows for it to pay.
-  static std::optional<AmxRows> of(const float* x, int64_t x_stride, int rows, int in,
-                                   Layout weights);
+  // Inputs of products with W or with panels of its outputs; of the listed channels alone, which
+  // must outlive this, where there are any. Null when there is no AMX, or there are too few or too
+  // many rows for it to pay.
+  static std::optional<AmxRows> of(const float* x, int64_t x_stride, int rows, const WeightView& w,
+                                   std::span<const int> channels);
 
-  // y of outputs [begin, end) of W, bf16 and of that layout, on this thread alone. Input k of the
-  // rows is W's channel channels[k] where they are listed.
-  void multiply(const WeightView& w, std::span<const int> channels, int begin, int end, float* y,
-                int64_t y_stride) const;
+  // y of outputs [begin, end) of W or a panel of it, as bf16, on this thread alone.
+  void multiply(const WeightView& w, int begin, int end, float* y, int64_t y_stride) const;
 
  private:
   amx_bf16::Rows rows_;
   amx_bf16::RowPairs pairs_;
-  int in_ = 0;
+  std::span<const int> channels_;
 };
 
 // As matmul() with x rounded to bf16, on all threads; where channels are listed, ascending, as

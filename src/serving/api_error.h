@@ -67,6 +67,10 @@ inline ApiError too_slow() {
   return {408, "invalid_request_error", "request_timeout", "the request took too long to arrive"};
 }
 
+inline ApiError shutting_down() {
+  return {503, "server_error", "shutting_down", "the server is shutting down"};
+}
+
 // What went wrong within the server. Memory that ran out has no words of its own.
 inline std::string reason_of(const std::exception& error) {
   return dynamic_cast<const std::bad_alloc*>(&error) ? "the server is out of memory" : error.what();

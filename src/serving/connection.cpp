@@ -121,8 +121,7 @@ void Connection::read_piece() {
     if (gone_)
       throw ApiError(400, "invalid_request_error", "bad_request",
                      "the connection ended within the request's body");
-    if (ending_.reading)
-      throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
+    if (ending_.reading) throw shutting_down();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
     if (left.count() <= 0) throw too_slow();
     wait_for(socket_, POLLIN, std::min(slice, left));

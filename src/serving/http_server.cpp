@@ -112,8 +112,7 @@ struct HttpServer::Impl {
     const ServedModel* loaded = served.load();
     if (!loaded)
       throw ApiError(503, "server_error", "loading", "the model is being loaded; try again soon");
-    if (refusing)
-      throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
+    if (refusing) throw shutting_down();
     return *loaded;
   }
   // What `use` makes of the request's body.

@@ -56,8 +56,7 @@ void Scheduler::submit(const std::vector<std::shared_ptr<Job>>& jobs,
         count_field);
   {
     const std::lock_guard lock(mutex_);
-    if (draining_ || stopping_)
-      throw ApiError(503, "server_error", "shutting_down", "the server is shutting down");
+    if (draining_ || stopping_) throw shutting_down();
     if (in_flight_ + jobs.size() > most) {
       throw ApiError(429, "rate_limit_error", "queue_full",
                      fmt::format("{} sequences are waiting or running, and the server takes {}; "
