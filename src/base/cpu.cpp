@@ -18,11 +18,12 @@
 namespace sol {
 namespace {
 
-constexpr std::array all_isas{Isa::reference, Isa::avx2, Isa::avx512};
+constexpr std::array all_isas{Isa::reference, Isa::avx2, Isa::avx512, Isa::avx512_vnni};
 
 struct Features {
-  bool avx2 = false;    // with FMA and F16C, which every processor with AVX2 has
-  bool avx512 = false;  // F, BW, DQ, VL
+  bool avx2 = false;         // with FMA and F16C, which every processor with AVX2 has
+  bool avx512 = false;       // F, BW, DQ, VL
+  bool avx512_vnni = false;  // and VBMI
   bool avx512_bf16 = false;
   bool amx_bf16 = false;
 };
@@ -52,6 +53,8 @@ Features detect() {
   features.avx2 = ymm && fma_f16c && (b & (1u << 5));
   const uint32_t f_dq_bw_vl = (1u << 16) | (1u << 17) | (1u << 30) | (1u << 31);
   features.avx512 = features.avx2 && zmm && (b & f_dq_bw_vl) == f_dq_bw_vl;
+  const uint32_t vbmi_vnni = (1u << 1) | (1u << 11);
+  features.avx512_vnni = features.avx512 && (c & vbmi_vnni) == vbmi_vnni;
   features.amx_bf16 = tiles && (d & (1u << 22)) && (d & (1u << 24));
   if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
     features.avx512_bf16 = features.avx512 && (a & (1u << 5));
@@ -119,6 +122,8 @@ std::string_view to_string(Isa isa) {
       return "avx2";
     case Isa::avx512:
       return "avx512";
+    case Isa::avx512_vnni:
+      return "avx512_vnni";
   }
   fail("unknown instruction set number {}", static_cast<int>(isa));
 }
@@ -134,6 +139,7 @@ std::span<const Isa> supported_isas() {
     std::vector<Isa> found{Isa::reference};
     if (features().avx2) found.push_back(Isa::avx2);
     if (features().avx512) found.push_back(Isa::avx512);
+    if (features().avx512_vnni) found.push_back(Isa::avx512_vnni);
     return found;
   }();
   return isas;

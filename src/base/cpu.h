@@ -8,10 +8,14 @@
 namespace sol {
 
 // reference: plain C++, the arithmetic's readable definition; the others are built from one source
-// each with their own compiler flags. Ascending order of preference.
-enum class Isa { reference, avx2, avx512 };
+// each with their own compiler flags (avx512: F, BW, DQ, VL; avx512_vnni: VNNI and VBMI
+// besides). Ascending order of preference.
+enum class Isa { reference, avx2, avx512, avx512_vnni };
 
 std::string_view to_string(Isa isa);
+constexpr bool has_avx512(Isa isa) {
+  return isa >= Isa::avx512;
+}
 Isa parse_isa(std::string_view name);  // throws Error listing the names
 
 std::span<const Isa> supported_isas();  // on this machine, ascending; reference is always there

@@ -79,7 +79,7 @@ DType stored_type(const LlamaConfig& config, const TensorStore& store) {
 
 Precision resolve_precision(Precision requested, DType stored) {
   if (requested != Precision::automatic) return requested;
-  return stored == DType::bf16 && cpu_multiplies_bf16() && current_isa() == Isa::avx512
+  return stored == DType::bf16 && cpu_multiplies_bf16() && has_avx512(current_isa())
              ? Precision::bf16
              : Precision::f32;
 }

@@ -5,8 +5,9 @@
 //   int4: per group of 32 weights 16 bytes, byte b holding the codes of weights b (low half) and
 //         16 + b (high half), then one scale per group; the weight is scale * kInt4Values[code]
 //
-// Products sum codes of int8 as they are: a row has one scale, which is applied to the sum
-// (out_major) or to the input (in_major). Weights of int4 are multiplied out.
+// Products sum whole numbers: inputs become 16-bit ones that share a scale in each block. An input
+// is multiplied by the weight's scale before that where W is in_major; where it is out_major,
+// int8's scale multiplies the sum, int4's the sum of its group.
 //
 // Scales are bf16. A row is padded with zero bytes to a multiple of kRowAlignment.
 #pragma once
@@ -21,6 +22,16 @@ namespace sol::kernels {
 inline constexpr int kCodeGroup = 32;
 inline constexpr int kRowAlignment = 16;  // a load of 16 codes never crosses a cache line
 inline constexpr int kLargestInt8 = 127;
+
+// Blocks of inputs that share a scale: of so many inputs in a row (out_major), of so many channels,
+// counted from channel 0, for each group of outputs (in_major).
+inline constexpr int kFixedInputs = 128;
+inline constexpr int kFixedChannels = 16;
+// Inputs of an out_major product are summed, and their sums rounded, this many at a time.
+inline constexpr int kFixedChunk = 8192;
+inline constexpr int kLargestFixed = 32639;  // the largest with two signed bytes
+// A block without anything as large counts as zero.
+inline constexpr float kSmallestFixed = 0x1p-100f;
 
 // What 4-bit codes stand for. Values and their asymmetry are those that minimise the error of
 // normally distributed weights in groups of 32, each with its best scale of either sign (Lloyd's

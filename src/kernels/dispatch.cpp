@@ -16,6 +16,9 @@ extern const Kernels table;
 namespace avx512 {
 extern const Kernels table;
 }
+namespace avx512_vnni {
+extern const Kernels table;
+}
 #endif
 
 const Kernels& kernels_for(Isa isa) {
@@ -29,6 +32,8 @@ const Kernels& kernels_for(Isa isa) {
         return avx2::table;
       case Isa::avx512:
         return avx512::table;
+      case Isa::avx512_vnni:
+        return avx512_vnni::table;
 #else
       default:
         break;

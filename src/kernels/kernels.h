@@ -18,8 +18,7 @@ inline int size_of(ElementType t) {
 }
 
 // How a matrix is stored. int8 and int4 rows hold codes and scales (compressed.h); the weight is
-// their product, which float32 holds exactly. Below, W of an int8 matrix in a sum is its code; the
-// row's scale multiplies y where W is out_major, x where it is in_major.
+// their product, which float32 holds exactly.
 enum class WeightType : uint8_t { f32, bf16, int8, int4 };
 
 // A weight matrix with `in` inputs and `out` outputs: y = x · W.
@@ -97,7 +96,11 @@ struct Kernels {
   Isa isa;
 
   // Products. Of compressed in_major weights out_begin is a multiple of kCodeGroup (compressed.h),
-  // and so is out_end unless it is the last output.
+  // and so is out_end unless it is the last output. With compressed weights inputs are rounded to
+  // 16 bits below the largest of their block (compressed.h), sums within a block are exact, and
+  // blocks' sums are added in their order, so that all that is said of sums below holds, bit for
+  // bit, on every instruction set; an input that is not finite makes all that depends on its block
+  // NaN.
 
   // y[o] for o in [out_begin, out_end) of y = x·W, W out_major, every input used.
   // Each y[o] is summed in an order that depends on `in` only, never on the range.

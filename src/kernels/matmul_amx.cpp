@@ -38,7 +38,7 @@ RowPairs pairs_of(const Rows& x) {
 }  // namespace
 
 bool amx_multiplies() {
-  return current_isa() == Isa::avx512 && enable_amx_bf16();
+  return has_avx512(current_isa()) && enable_amx_bf16();
 }
 
 std::optional<AmxRows> AmxRows::of(const float* x, int64_t x_stride, int rows, const WeightView& w,

@@ -129,7 +129,7 @@ bool dnnl_code_sums(const int8_t* x, int64_t x_stride, int rows, const WeightVie
                     int64_t y_stride) {
   // Without these instructions oneDNN's sums of two products may overflow 16 bits.
   const unsigned exact = dnnl_cpu_isa_avx512_core_vnni;
-  if (current_isa() != Isa::avx512 || (effective_isa() & exact) != exact) return false;
+  if (!has_avx512(current_isa()) || (effective_isa() & exact) != exact) return false;
   return multiply(x, x_stride, rows, w, y, y_stride);
 }
 

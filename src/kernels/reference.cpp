@@ -8,10 +8,8 @@
 namespace sol::kernels::reference {
 
 void matvec_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y) {
-  for (int o = out_begin; o < out_end; ++o) {
-    const StoredRow row = stored_row(w, o);
-    y[o] = dot(x, row.summands.data(), w.in) * row.scale;
-  }
+  if (is_compressed(w.type)) return fixed_out_major(w, x, out_begin, out_end, y);
+  for (int o = out_begin; o < out_end; ++o) y[o] = dot(x, stored_row(w, o).summands.data(), w.in);
 }
 
 void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int rows,
@@ -25,11 +23,17 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
                      int64_t y_stride) {
   for (int r = 0; r < rows; ++r)
     std::fill(y + r * y_stride + out_begin, y + r * y_stride + out_end, 0.0f);
-  for (int k = 0; k < (channels ? n : w.in); ++k) {
+  const int count = channels ? n : w.in;
+  if (is_compressed(w.type)) {
+    for (int r = 0; r < rows; ++r)
+      fixed_in_major(w, x + r * x_stride, channels, count, out_begin, out_end, y + r * y_stride);
+    return;
+  }
+  for (int k = 0; k < count; ++k) {
     const int c = channels ? channels[k] : k;
     const StoredRow row = stored_row(w, c);
     for (int r = 0; r < rows; ++r) {
-      const float factor = x[r * x_stride + c] * row.scale;
+      const float factor = x[r * x_stride + c];
       float* sum = y + r * y_stride;
       for (int o = out_begin; o < out_end; ++o) sum[o] = std::fma(factor, row.summands[o], sum[o]);
     }

@@ -117,35 +117,28 @@ StoredRow stored_row(const WeightView& w, int64_t row) {
               });
     return result;
   }
-  const std::byte* stored = static_cast<const std::byte*>(w.data) + row * w.stride;
-  const std::byte* scales = stored + code_bytes(w.type, n);
-  if (w.type == WeightType::int8) {
-    result.scale = read_scale(scales, 0);
-    for (int i = 0; i < n; ++i) values[i] = static_cast<float>(static_cast<int8_t>(stored[i]));
-    return result;
-  }
+  if (w.type == WeightType::int8) result.scale = code_scale(w, row, 0);
   for (int i = 0; i < n; ++i) {
-    const int group = i / kCodeGroup, within = i % kCodeGroup, half = kCodeGroup / 2;
-    const auto pair = static_cast<unsigned>(stored[group * half + within % half]);
-    const unsigned code = within < half ? pair & 15u : pair >> 4;
-    values[i] = static_cast<float>(kInt4Values[code]) * read_scale(scales, group);
+    values[i] = static_cast<float>(code_value(w, row, i));
+    if (w.type == WeightType::int4) values[i] *= code_scale(w, row, i);
   }
   return result;
 }
 
-namespace {
-
-int code_at(const WeightView& w, int64_t row, int column) {
-  return static_cast<int8_t>(static_cast<const std::byte*>(w.data)[row * w.stride + column]);
+int code_value(const WeightView& w, int64_t row, int column) {
+  const std::byte* stored = static_cast<const std::byte*>(w.data) + row * w.stride;
+  if (w.type == WeightType::int8) return static_cast<int8_t>(stored[column]);
+  const int group = column / kCodeGroup, within = column % kCodeGroup, half = kCodeGroup / 2;
+  const auto pair = static_cast<unsigned>(stored[group * half + within % half]);
+  return kInt4Values[within < half ? pair & 15u : pair >> 4];
 }
 
-float int8_scale(const WeightView& w, int64_t row) {
+float code_scale(const WeightView& w, int64_t row, int column) {
   const int n = w.layout == Layout::out_major ? w.in : w.out;
-  return read_scale(
-      static_cast<const std::byte*>(w.data) + row * w.stride + code_bytes(WeightType::int8, n), 0);
+  const std::byte* scales =
+      static_cast<const std::byte*>(w.data) + row * w.stride + code_bytes(w.type, n);
+  return read_scale(scales, w.type == WeightType::int8 ? 0 : column / kCodeGroup);
 }
-
-}  // namespace
 
 void quantise_row(const float* x, int n, int8_t* codes, float* scale) {
   std::fill(codes, codes + n, int8_t{0});
@@ -168,8 +161,8 @@ void integer_out_major(const WeightView& w, const int8_t* x, int64_t x_stride, c
   for (int r = 0; r < rows; ++r) {
     for (int o = out_begin; o < out_end; ++o) {
       int32_t sum = 0;
-      for (int i = 0; i < w.in; ++i) sum += x[r * x_stride + i] * code_at(w, o, i);
-      y[r * y_stride + o] = static_cast<float>(sum) * (x_scale[r] * int8_scale(w, o));
+      for (int i = 0; i < w.in; ++i) sum += x[r * x_stride + i] * code_value(w, o, i);
+      y[r * y_stride + o] = static_cast<float>(sum) * (x_scale[r] * code_scale(w, o, 0));
     }
   }
 }
@@ -181,7 +174,7 @@ void integer_in_major(const WeightView& w, const int8_t* x, int64_t x_stride, co
     for (int o = out_begin; o < out_end; ++o) {
       int32_t sum = 0;
       for (int k = 0; k < (channels ? n : w.in); ++k)
-        sum += x[r * x_stride + k] * code_at(w, channels ? channels[k] : k, o);
+        sum += x[r * x_stride + k] * code_value(w, channels ? channels[k] : k, o);
       y[r * y_stride + o] = static_cast<float>(sum) * x_scale[r];
     }
   }

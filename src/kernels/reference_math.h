@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/compressed.h"
+
 // The reference is one set of functions among the others, declared in the same place.
 #define SOL_ISA_NAME reference
 #include "kernels/isa/functions.h"
@@ -46,12 +48,22 @@ void with_type(ElementType type, const Body& body) {
     body(static_cast<const bf16*>(nullptr));
 }
 
-// One row of a matrix, whatever it is stored as (reference_compressed.cpp): what products sum, and
-// the scale outside of the sum, 1 unless there are int8 codes.
+// One row of a matrix, whatever it is stored as (reference_compressed.cpp): int8's codes and the
+// scale that all of them have, or numbers and 1.
 struct StoredRow {
   std::vector<float> summands;
   float scale = 1;
 };
 StoredRow stored_row(const WeightView& w, int64_t row);
+
+// Codes and scales one by one.
+int code_value(const WeightView& w, int64_t row, int column);    // int8's code, int4's value
+float code_scale(const WeightView& w, int64_t row, int column);  // of the row, of the group
+
+// Products with compressed weights (reference_fixed_point.cpp): one row of x; the latter adds n
+// channels, listed or the first n, to y.
+void fixed_out_major(const WeightView& w, const float* x, int out_begin, int out_end, float* y);
+void fixed_in_major(const WeightView& w, const float* x, const int* channels, int n, int out_begin,
+                    int out_end, float* y);
 
 }  // namespace sol::kernels::reference

@@ -23,9 +23,9 @@ void in_child(const char* sol_isa, Check check) {
 }
 
 TEST(Cpu, NamesRoundTrip) {
-  for (const Isa isa : {Isa::reference, Isa::avx2, Isa::avx512})
+  for (const Isa isa : {Isa::reference, Isa::avx2, Isa::avx512, Isa::avx512_vnni})
     EXPECT_EQ(parse_isa(to_string(isa)), isa);
-  EXPECT_THAT([] { parse_isa("neon"); }, throws({"neon", "reference, avx2, avx512"}));
+  EXPECT_THAT([] { parse_isa("neon"); }, throws({"neon", "reference, avx2, avx512, avx512_vnni"}));
 }
 
 TEST(Cpu, ReferenceIsAlwaysSupportedAndTheListAscends) {
@@ -44,6 +44,8 @@ TEST(Cpu, AgreesWithTheCompiler) {
   EXPECT_EQ(has(Isa::avx512),
             __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
+  EXPECT_EQ(has(Isa::avx512_vnni),
+            __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi"));
 #else
   EXPECT_EQ(supported_isas().size(), 1u);
 #endif
@@ -54,7 +56,7 @@ TEST(Cpu, ForcingAnIsa) {
     force_isa(isa);
     EXPECT_EQ(current_isa(), isa);
   }
-  for (const Isa isa : {Isa::avx2, Isa::avx512})
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_vnni})
     if (std::ranges::count(supported_isas(), isa) == 0) {
       EXPECT_THAT([&] { force_isa(isa); }, throws({std::string(to_string(isa)), "not supported"}));
     }

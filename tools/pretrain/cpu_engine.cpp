@@ -170,7 +170,7 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 bool cpu_engine_runs() {
-  return current_isa() == Isa::avx512 && kernels::dnnl_multiplies(kernels::ElementType::bf16);
+  return has_avx512(current_isa()) && kernels::dnnl_multiplies(kernels::ElementType::bf16);
 }
 
 std::unique_ptr<Engine> make_cpu_engine(const LlamaConfig& config, std::vector<float> weights) {

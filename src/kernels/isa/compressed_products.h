@@ -8,7 +8,7 @@ namespace sol::kernels::SOL_ISA_NAME {
 void matmul_out_major_compressed(const WeightView& w, const float* x, int64_t x_stride, int rows,
                                  int out_begin, int out_end, float* y, int64_t y_stride);
 
-// At most 4 rows; n channels, listed or (channels == nullptr) the first n.
+// n channels, at least one, listed or (channels == nullptr) the first n.
 void stream_channels_compressed(const WeightView& w, const float* x, int64_t x_stride, int rows,
                                 const int* channels, int n, int out_begin, int out_end, float* y,
                                 int64_t y_stride);

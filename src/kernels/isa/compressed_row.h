@@ -37,11 +37,12 @@ struct Int4Rows {
   static constexpr int kGroupBytes = kGroup / 2;
   static constexpr bool kScaleOutside = false;
   static float row_scale(const std::byte*, int) { return 1.0f; }  // exact to multiply by
-  static void load_scales(const std::byte* row, int n, int begin, int count, float* scales) {
-    const bf16* stored =
-        reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes) +
-        begin;
-    for_vectors(count, [&](int g, auto part) { store(scales + g, load(stored + g, part), part); });
+  static const bf16* scales(const std::byte* row, int n) {
+    return reinterpret_cast<const bf16*>(row + static_cast<int64_t>(groups_of(n)) * kGroupBytes);
+  }
+  static void load_scales(const std::byte* row, int n, int begin, int count, float* to) {
+    const bf16* stored = scales(row, n) + begin;
+    for_vectors(count, [&](int g, auto part) { store(to + g, load(stored + g, part), part); });
   }
   // What is summed: the weights.
   void load_group(const std::byte* codes, const float* scale, Vec& first, Vec& second) const {
@@ -49,6 +50,13 @@ struct Int4Rows {
   }
   const Vec values = load_int8(reinterpret_cast<const std::byte*>(kInt4Values));
 };
+
+// The scales of up to four groups, each to a quarter of the lanes; zero where there is none.
+inline Vec spread(const bf16* scales, First groups) {
+  bf16 four[4] = {};
+  for (int g = 0; g < groups.n; ++g) four[g] = scales[g];
+  return spread(four, All{});
+}
 
 // Calls body with the reader of a compressed type.
 template <typename Body>

@@ -1,7 +1,6 @@
 // Products with weight matrices: one row at memory speed, several rows with the weights reused.
 #include "kernels/isa/channels.h"
 #include "kernels/isa/compressed_products.h"
-#include "kernels/isa/compressed_row.h"
 #include "kernels/isa/functions.h"
 #include "kernels/isa/prefetch.h"
 #include "kernels/isa/tile.h"
@@ -152,17 +151,6 @@ void widen_block(const WeightView& w, int channel, int channels, int out, int ou
   }
 }
 
-void widen_coded_block(const WeightView& w, int channel, int channels, int out, int outputs,
-                       Panel (&block)[kPanels]) {
-  alignas(64) float row[kBlockOutputs] = {};
-  for (int k = 0; k < channels; ++k) {
-    widen_summands(w, channel + k, out, out + outputs, ElementType::f32, row);
-    for (int p = 0; p * kPanelOutputs < outputs; ++p)
-      for (int v = 0; v < kPanelVectors; ++v)
-        store(block[p][k] + v * kWidth, load(row + p * kPanelOutputs + v * kWidth));
-  }
-}
-
 // R rows times one panel, of which `outputs` columns are real.
 template <int R>
 void multiply_panel(const float* const (&row)[R], bool first_channels, int channels,
@@ -192,31 +180,20 @@ void multiply_panel(const float* const (&row)[R], bool first_channels, int chann
   }
 }
 
-template <typename Widen>
-void multiply_blocks(const Widen& widen, const WeightView& w, const float* x, int64_t x_stride,
-                     int rows, int out_begin, int out_end, float* y, int64_t y_stride) {
+template <typename T>
+void multiply_blocks(const WeightView& w, const float* x, int64_t x_stride, int rows, int out_begin,
+                     int out_end, float* y, int64_t y_stride) {
   alignas(64) Panel block[kPanels] = {};
   for (int o = out_begin; o < out_end; o += kBlockOutputs) {
     const int outputs = smaller(kBlockOutputs, out_end - o);
     for (int k = 0; k < w.in; k += kBlockChannels) {
       const int channels = smaller(kBlockChannels, w.in - k);
-      widen(w, k, channels, o, outputs, block);
-      // The scales of int8 channels are part of x.
-      const bool outside = w.type == WeightType::int8;
-      float scales[kBlockChannels];
-      for (int c = 0; outside && c < channels; ++c)
-        scales[c] = Int8Rows::row_scale(row_at(w, k + c), w.out);
+      widen_block<T>(w, k, channels, o, outputs, block);
       for (int p = 0; p * kPanelOutputs < outputs; ++p) {
         const int begin = p * kPanelOutputs;
         for_row_groups(rows, [&]<int R>(int first) {
-          float scaled[R][kBlockChannels];
           const float* row[R];
-          for (int r = 0; r < R; ++r) {
-            row[r] = x + (first + r) * x_stride + k;
-            if (!outside) continue;
-            for (int c = 0; c < channels; ++c) scaled[r][c] = row[r][c] * scales[c];
-            row[r] = scaled[r];
-          }
+          for (int r = 0; r < R; ++r) row[r] = x + (first + r) * x_stride + k;
           multiply_panel<R>(row, k == 0, channels, block[p], outputs - begin,
                             y + first * y_stride + o + begin, y_stride);
         });
@@ -276,27 +253,20 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
       for (int o = out_begin; o < out_end; ++o) y[r * y_stride + o] = 0;
     return;
   }
-  const bool codes = holds_codes(w.type);
+  if (holds_codes(w.type))
+    return stream_channels_compressed(w, x, x_stride, rows, channels, n, out_begin, out_end, y,
+                                      y_stride);
   // Up to so many rows the weights are read again for every four rows, above them widened once for
-  // all. Codes are small, so that reading them again pays for longer.
-  const int streamed_rows = channels ? rows : codes ? 16 : 4;
-  if (rows > streamed_rows) {
-    if (codes)
-      return multiply_blocks(widen_coded_block, w, x, x_stride, rows, out_begin, out_end, y,
-                             y_stride);
+  // all.
+  const int streamed_rows = channels ? rows : 4;
+  if (rows > streamed_rows)
     return with_type(w.type, [&]<typename T>(const T*) {
-      multiply_blocks(widen_block<T>, w, x, x_stride, rows, out_begin, out_end, y, y_stride);
+      multiply_blocks<T>(w, x, x_stride, rows, out_begin, out_end, y, y_stride);
     });
-  }
   for (int r = 0; r < rows; r += 4) {
     const float* from = x + r * x_stride;
     float* to = y + r * y_stride;
     const int count = smaller(4, rows - r);
-    if (codes) {
-      stream_channels_compressed(w, from, x_stride, count, channels, n, out_begin, out_end, to,
-                                 y_stride);
-      continue;
-    }
     with_type(w.type, [&]<typename T>(const T*) {
       const auto stream = [&]<int R, int C>() {
         stream_channels<R, C, T>({w, channels, n}, from, x_stride, out_begin, out_end, to,

@@ -307,16 +307,105 @@ inline WideCodes load_codes(const void* p) {
 }
 // Parts of one sum.
 struct DotSum {
-  __m256i v = _mm256_setzero_si256();
+  __m256i lo = _mm256_setzero_si256(), hi = _mm256_setzero_si256();
 };
 inline void add_products(DotSum& sum, WideCodes a, WideCodes b) {
-  sum.v = _mm256_add_epi32(sum.v, _mm256_madd_epi16(a.lo, b.lo));
-  sum.v = _mm256_add_epi32(sum.v, _mm256_madd_epi16(a.hi, b.hi));
+  sum.lo = _mm256_add_epi32(sum.lo, _mm256_madd_epi16(a.lo, b.lo));
+  sum.hi = _mm256_add_epi32(sum.hi, _mm256_madd_epi16(a.hi, b.hi));
 }
 inline int32_t total(DotSum sum) {
-  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum.v), _mm256_extracti128_si256(sum.v, 1));
+  const __m256i both = _mm256_add_epi32(sum.lo, sum.hi);
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
   s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+inline Vec as_floats(DotSum sum) {
+  return {_mm256_cvtepi32_ps(sum.lo), _mm256_cvtepi32_ps(sum.hi)};
+}
+inline WideCodes load_wide(const int16_t* p) {
+  const __m256i* at = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
+}
+// To the nearest whole number, ties to even.
+struct Whole {
+  __m256i lo, hi;
+};
+inline Whole no_whole() {
+  return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+inline Whole to_whole(Vec a) {
+  return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
+}
+inline Whole operator+(Whole a, Whole b) {
+  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
+inline void store(int32_t* p, Whole a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), a.hi);
+}
+// Numbers of 16 bits: 16 in a row, or one of each as a pair, the first in the lower half.
+inline void store_wide(int16_t* p, Vec a) {
+  const __m256i both = _mm256_packs_epi32(_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(both, 0xd8));
+}
+inline Whole pairs_of(Whole a, Whole b) {
+  return {_mm256_blend_epi16(a.lo, _mm256_slli_epi32(b.lo, 16), 0xaa),
+          _mm256_blend_epi16(a.hi, _mm256_slli_epi32(b.hi, 16), 0xaa)};
+}
+
+// Four groups of 4-bit codes, half of a register each; fewer where the rest are not in memory.
+struct Nibbles {
+  __m256i lo, hi;
+};
+inline Nibbles load_nibbles(const std::byte* p, All) {
+  const __m256i* at = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
+}
+inline Nibbles load_nibbles(const std::byte* p, First groups) {
+  const FirstMasks m = first_masks(4 * groups.n);
+  const int* at = reinterpret_cast<const int*>(p);
+  return {_mm256_maskload_epi32(at, m.lo), _mm256_maskload_epi32(at + 8, m.hi)};
+}
+// Two bytes of a, two of b, and so on, of the first or of the second half of each group.
+inline Nibbles pair_first(const Nibbles& a, const Nibbles& b) {
+  return {_mm256_unpacklo_epi16(a.lo, b.lo), _mm256_unpacklo_epi16(a.hi, b.hi)};
+}
+inline Nibbles pair_second(const Nibbles& a, const Nibbles& b) {
+  return {_mm256_unpackhi_epi16(a.lo, b.lo), _mm256_unpackhi_epi16(a.hi, b.hi)};
+}
+// What the codes in bits 4 * N.. of every two bytes stand for.
+template <int N>
+inline __m256i nibble_values(__m256i codes) {
+  const __m256i table =
+      _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(kInt4Values)));
+  // The code to the upper byte, its value too, from where shifting brings its sign.
+  const __m256i upper =
+      N == 3 ? _mm256_srli_epi16(codes, 4) : _mm256_slli_epi16(codes, N == 2 ? 0 : 8 - 4 * N);
+  const __m256i value =
+      _mm256_shuffle_epi8(table, _mm256_and_si256(upper, _mm256_set1_epi16(0x0f00)));
+  return _mm256_srai_epi16(value, 8);
+}
+template <int N>
+inline WideCodes nibble_values(const Nibbles& codes) {
+  return {nibble_values<N>(codes.lo), nibble_values<N>(codes.hi)};
+}
+// Four numbers, each to a quarter of the lanes.
+inline WideCodes spread(const int32_t* p) {
+  const __m256i two = _mm256_set_epi32(1, 1, 1, 1, 0, 0, 0, 0);
+  const __m256i four =
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_permutevar8x32_epi32(four, two),
+          _mm256_permutevar8x32_epi32(four, _mm256_or_si256(two, _mm256_set1_epi32(2)))};
+}
+inline Vec spread(const float* p) {
+  return {_mm256_set_m128(_mm_set1_ps(p[1]), _mm_set1_ps(p[0])),
+          _mm256_set_m128(_mm_set1_ps(p[3]), _mm_set1_ps(p[2]))};
+}
+inline Vec spread(const bf16* p, All) {
+  float numbers[kWidth];
+  store(numbers, load(p, First{4}), All{});
+  return spread(numbers);
 }
 
 // 32 codes of each of two rows, column by column, eight columns a register.

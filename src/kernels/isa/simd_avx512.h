@@ -269,10 +269,91 @@ struct DotSum {
   __m512i v = _mm512_setzero_si512();
 };
 inline void add_products(DotSum& sum, WideCodes a, WideCodes b) {
+#ifdef __AVX512VNNI__
+  sum.v = _mm512_dpwssd_epi32(sum.v, a.v, b.v);
+#else
   sum.v = _mm512_add_epi32(sum.v, _mm512_madd_epi16(a.v, b.v));
+#endif
 }
 inline int32_t total(DotSum sum) {
   return _mm512_reduce_add_epi32(sum.v);
+}
+inline Vec as_floats(DotSum sum) {
+  return {_mm512_cvtepi32_ps(sum.v)};
+}
+inline WideCodes load_wide(const int16_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+// To the nearest whole number, ties to even.
+struct Whole {
+  __m512i v;
+};
+inline Whole no_whole() {
+  return {_mm512_setzero_si512()};
+}
+inline Whole to_whole(Vec a) {
+  return {_mm512_cvtps_epi32(a.v)};
+}
+inline Whole operator+(Whole a, Whole b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+inline void store(int32_t* p, Whole a) {
+  _mm512_storeu_si512(p, a.v);
+}
+// Numbers of 16 bits: 16 in a row, or one of each as a pair, the first in the lower half.
+inline void store_wide(int16_t* p, Vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a.v)));
+}
+inline Whole pairs_of(Whole a, Whole b) {
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, a.v, _mm512_slli_epi32(b.v, 16))};
+}
+
+// Four groups of 4-bit codes, a quarter of the register each; fewer where the rest are not in
+// memory.
+struct Nibbles {
+  __m512i v;
+};
+inline Nibbles load_nibbles(const std::byte* p, All) {
+  return {_mm512_loadu_si512(p)};
+}
+inline Nibbles load_nibbles(const std::byte* p, First groups) {
+  return {_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << 2 * groups.n) - 1u), p)};
+}
+// Two bytes of a, two of b, and so on, of the first or of the second half of each group.
+inline Nibbles pair_first(const Nibbles& a, const Nibbles& b) {
+  return {_mm512_unpacklo_epi16(a.v, b.v)};
+}
+inline Nibbles pair_second(const Nibbles& a, const Nibbles& b) {
+  return {_mm512_unpackhi_epi16(a.v, b.v)};
+}
+// What the codes in bits 4 * N.. of every two bytes stand for.
+template <int N>
+inline WideCodes nibble_values(const Nibbles& codes) {
+  const __m512i values = _mm512_cvtepi8_epi16(
+      _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(kInt4Values))));
+  // Looks at the low five bits: the table holds all values twice.
+  return {_mm512_permutexvar_epi16(_mm512_srli_epi16(codes.v, 4 * N), values)};
+}
+// Four numbers, each to a quarter of the lanes.
+inline __m512i quarters() {
+  return _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+}
+inline WideCodes spread(const int32_t* p) {
+  const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm512_permutexvar_epi32(quarters(), _mm512_castsi128_si512(four))};
+}
+inline Vec spread(const float* p) {
+  return {_mm512_permutexvar_ps(quarters(), _mm512_castps128_ps512(_mm_loadu_ps(p)))};
+}
+inline Vec spread(const bf16* p, All) {
+  alignas(64) static constexpr uint32_t kUpperHalves[16] = {
+      0x0100ffff, 0x0100ffff, 0x0100ffff, 0x0100ffff, 0x0302ffff, 0x0302ffff,
+      0x0302ffff, 0x0302ffff, 0x0504ffff, 0x0504ffff, 0x0504ffff, 0x0504ffff,
+      0x0706ffff, 0x0706ffff, 0x0706ffff, 0x0706ffff};
+  const __m512i four =
+      _mm512_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_shuffle_epi8(four, _mm512_load_si512(kUpperHalves)))};
 }
 
 // 32 codes of each of two rows, column by column: columns 0..7 and 16..23, then the others.
@@ -302,8 +383,13 @@ inline void store_columns(int32_t* p, const ColumnSums& s) {
 // `factors`: the first row's in the lower half.
 inline void add_products(ColumnSums& s, const CodePairs& pairs, int32_t factors) {
   const __m512i f = _mm512_set1_epi32(factors);
+#ifdef __AVX512VNNI__
+  s.even = _mm512_dpwssd_epi32(s.even, pairs.even, f);
+  s.odd = _mm512_dpwssd_epi32(s.odd, pairs.odd, f);
+#else
   s.even = _mm512_add_epi32(s.even, _mm512_madd_epi16(pairs.even, f));
   s.odd = _mm512_add_epi32(s.odd, _mm512_madd_epi16(pairs.odd, f));
+#endif
 }
 inline void columns_as_floats(const ColumnSums& s, Vec& first, Vec& second) {
   first.v = _mm512_cvtepi32_ps(_mm512_shuffle_i64x2(s.even, s.odd, 0x44));
