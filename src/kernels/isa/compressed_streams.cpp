@@ -159,6 +159,7 @@ template <int R, int Groups, bool kSecond, typename Part>
 void add_half(const Block& block, const Int4Factors<Groups>* factors, int g, int64_t offset,
               Part part, float* sums, int64_t sums_stride) {
   HalfSums half[R];
+  for (int r = 0; r < R; ++r) half[r].begin(factors[r].channels, g);
   for (int s = 0; s < block.steps(kStepChannels); ++s) {
     const int c = s * kStepChannels;
     if constexpr (!kSecond)
@@ -171,7 +172,7 @@ void add_half(const Block& block, const Int4Factors<Groups>* factors, int g, int
     float* to = sums + r * sums_stride + g * kGroup + (kSecond ? 4 * kWidth : 0);
     for (int i = 0; i < 4; ++i)
       store(to + i * kWidth,
-            fma(as_floats(half[r].sum(i, factors[r].channels, g)), scale, load(to + i * kWidth)));
+            fma(as_floats(half[r].sum(i)), scale, load(to + i * kWidth)));
   }
 }
 

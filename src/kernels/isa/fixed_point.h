@@ -17,7 +17,7 @@ struct FixedPoint {
 class Range {
  public:
   void include(Vec v) {
-    largest_ = max(largest_, abs(v));
+    largest_ = largest_magnitude(largest_, v);
     check_ = fma(v, zero(), check_);  // NaN where v is not finite
   }
   FixedPoint by_lane() const { return fixed_point(largest_, check_); }

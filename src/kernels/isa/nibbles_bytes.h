@@ -114,6 +114,11 @@ struct HalfSums {
   ByteSums sums[4];
 
   template <int Groups>
+  void begin(const NibbleFactors<Groups>& factors, int g) {
+    const __m512i correction = spread(factors.correction + g).v;
+    for (ByteSums& part : sums) part.lower = correction;
+  }
+  template <int Groups>
   void add(const StepCodes& codes, const NibbleFactors<Groups>& factors, int step, int g) {
     const __m512i upper = spread(factors.upper[step] + g).v;
     const __m512i lower = spread(factors.lower[step] + g).v;
@@ -122,10 +127,7 @@ struct HalfSums {
       sums[2 * p + 1].add(second_values(codes.part[p]), upper, lower);
     }
   }
-  template <int Groups>
-  DotSum sum(int i, const NibbleFactors<Groups>& factors, int g) const {
-    return {_mm512_add_epi32(sums[i].sum().v, spread(factors.correction + g).v)};
-  }
+  DotSum sum(int i) const { return sums[i].sum(); }
   static int place(int output) {
     const int half = output / kWidth % 2, byte = output % kWidth;
     return kWidth * (4 * (byte / 8) + 2 * (byte / 4 % 2) + half) + 4 * (output / kGroup) + byte % 4;

@@ -56,15 +56,14 @@ struct HalfSums {
   DotSum sums[4];
 
   template <int Groups>
+  void begin(const NibbleFactors<Groups>&, int) {}
+  template <int Groups>
   void add(const StepCodes& codes, const NibbleFactors<Groups>& factors, int step, int g) {
     const WideCodes factor = spread(factors.pairs[step] + g);
     for_codes_of_words(
         [&]<int N>() { add_products(sums[N], nibble_values<N>(codes.pairs), factor); });
   }
-  template <int Groups>
-  DotSum sum(int i, const NibbleFactors<Groups>&, int) const {
-    return sums[i];
-  }
+  DotSum sum(int i) const { return sums[i]; }
   static int place(int output) {
     const int half = output / kWidth % 2, odd = output % 2, word = output % kWidth / 2;
     return kWidth * (4 * (word / 4) + half + 2 * odd) + 4 * (output / kGroup) + word % 4;

@@ -149,6 +149,11 @@ inline Vec max(Vec a, Vec b) {
 inline Vec abs(Vec a) {
   return {_mm512_abs_ps(a.v)};
 }
+// The larger of |a| and |b|; of a NaN and a number the number.
+inline Vec largest_magnitude(Vec a, Vec b) {
+  constexpr int kMaximum = 1 | 2, kPositive = 2 << 2;
+  return {_mm512_range_ps(a.v, b.v, kMaximum | kPositive)};
+}
 // With the sign of `from`; a must not be negative.
 inline Vec with_sign(Vec a, Vec from) {
   return {_mm512_or_ps(a.v, _mm512_and_ps(from.v, _mm512_set1_ps(-0.0f)))};
