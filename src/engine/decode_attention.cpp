@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "engine/batch.h"
 #include "engine/shared_attention.h"
+#include "kernels/attention_amx.h"
 #include "kernels/select.h"
 
 namespace sol {
@@ -41,14 +42,18 @@ const float* query(const LlamaConfig& config, const Batch& batch, int segment, i
 // --- Which pages (paper, appendix "Quest masking"; docs/arithmetic.md) ---
 
 void score_pages(const LlamaConfig& config, int layer, int kv_head, int segment, int first,
-                 int count, Batch& batch) {
+                 int count, Batch& batch, kernels::MatmulMode mode) {
   DecodeWork& work = batch.decode_work;
   const DecodeWork::Place& place = work.places[segment];
   const CpuSequence& sequence = *batch.segments[segment].sequence;
   const int head = kv_head * config.group();
-  kernels::kernels().page_scores(
-      query(config, batch, segment, head), config.group(), sequence.pages(layer, kv_head), first,
-      count, &work.scores[place.scores + int64_t{head} * place.pages], place.pages);
+  const float* q = query(config, batch, segment, head);
+  const kernels::PagesView pages = sequence.pages(layer, kv_head);
+  float* to = &work.scores[place.scores + int64_t{head} * place.pages];
+  if (kernels::amx_attends(pages.type, config.head_dim, mode) &&
+      kernels::amx_page_scores(q, config.group(), pages, first, count, to, place.pages))
+    return;
+  kernels::kernels().page_scores(q, config.group(), pages, first, count, to, place.pages);
 }
 
 void mark_pages(int head, int segment, Batch& batch) {
@@ -62,14 +67,14 @@ void mark_pages(int head, int segment, Batch& batch) {
       &work.marks[place.marks + int64_t{head} * kernels::page_words(place.pages)]);
 }
 
-void select_pages(const LlamaConfig& config, int layer, Batch& batch) {
+void select_pages(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   const std::vector<int>& sparse = batch.decode_work.sparse;
   const int64_t count = static_cast<int64_t>(sparse.size());
   if (count * config.num_kv_heads >= thread_count()) {
     parallel_for(count * config.num_kv_heads, [&](int64_t i) {
       const int kv_head = static_cast<int>(i / count), segment = sparse[i % count];
       score_pages(config, layer, kv_head, segment, 0, batch.decode_work.places[segment].pages,
-                  batch);
+                  batch, mode);
       for (int g = 0; g < config.group(); ++g)
         mark_pages(kv_head * config.group() + g, segment, batch);
     });
@@ -88,7 +93,7 @@ void select_pages(const LlamaConfig& config, int layer, Batch& batch) {
   parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const auto [kv_head, segment, first] = pieces[i];
     score_pages(config, layer, kv_head, segment, first,
-                std::min(step, batch.decode_work.places[segment].pages - first), batch);
+                std::min(step, batch.decode_work.places[segment].pages - first), batch, mode);
   });
   parallel_for(count * config.num_heads, [&](int64_t i) {
     mark_pages(static_cast<int>(i / count), sparse[i % count], batch);
@@ -207,6 +212,10 @@ void attend_described(const LlamaConfig& config, const TaskMemory& m, const Task
   kernels::NextPieces coming;
   if (next && next->type == m.type)
     coming = {next->pieces.data(), static_cast<int>(next->pieces.size())};
+  if (kernels::amx_attends(m.type, config.head_dim, mode) &&
+      kernels::amx_attend_part(m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim,
+                               m.pieces.data(), static_cast<int>(m.pieces.size()), coming, scale))
+    return;
   kernels::kernels().attend_part(m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim,
                                  m.type, m.pieces.data(), static_cast<int>(m.pieces.size()),
                                  static_cast<int>(m.shared), coming, scale, scratch.data());
@@ -327,7 +336,7 @@ void prepare_decode(const LlamaConfig& config, Batch& batch) {
 void attend_decoded(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {
   if (!batch.decode_work.sparse.empty()) {
     batch.clock.enter(&StageTimes::page_scoring);
-    select_pages(config, layer, batch);
+    select_pages(config, layer, batch, mode);
     batch.clock.enter(&StageTimes::attention);
   }
   attend_tasks(config, layer, batch, mode);

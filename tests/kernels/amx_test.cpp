@@ -1,9 +1,7 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <functional>
 
 #include "base/threads.h"
+#include "guarded_copy.h"
 #include "kernel_cases.h"
 #include "kernels/amx_bf16/products.h"
 #include "kernels/matmul_amx.h"
@@ -11,29 +9,8 @@
 namespace sol::kernels {
 namespace {
 
+using test::GuardedCopy;
 using test::random_floats;
-
-// A copy of bytes that ends where no memory may be read: sanitizers do not see what tiles read.
-class GuardedCopy {
- public:
-  explicit GuardedCopy(const std::vector<std::byte>& bytes) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t filled = (bytes.size() + page - 1) / page * page;
-    size_ = filled + page;
-    memory_ = static_cast<std::byte*>(
-        mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    begin_ = memory_ + filled - bytes.size();
-    std::copy(bytes.begin(), bytes.end(), begin_);
-    mprotect(memory_ + filled, page, PROT_NONE);
-  }
-  ~GuardedCopy() { munmap(memory_, size_); }
-  GuardedCopy(const GuardedCopy&) = delete;
-  std::byte* data() const { return begin_; }
-
- private:
-  size_t size_;
-  std::byte *memory_, *begin_;
-};
 
 struct Problem {
   int rows, in, out;

@@ -1,36 +1,15 @@
-// Tiles are 16 rows of 64 bytes; one instruction multiplies 16 x 32 with
-// 32 x 16 numbers. Its second operand holds pairs of inputs, as does a pair of interleaved rows of
-// in_major weights; out_major weights are read as they lie, as the first operand, so that the
-// result comes out transposed.
+// Of in_major weights a pair of interleaved rows is a row of a second operand (tiles.h); out_major
+// weights are read as they lie, as the first operand, so that the result comes out transposed.
 //
 // Eight tiles: 0 to 3 hold sums, 4 and 5 first operands, 6 and 7 second ones. Tile 2a + b sums the
 // products of 4 + a and 6 + b.
 #include "kernels/amx_bf16/products.h"
 
+#include "kernels/amx_bf16/tiles.h"
 #include "kernels/isa/channels.h"
 
 namespace sol::kernels::amx_bf16 {
 namespace {
-
-constexpr int kTileHeight = 16, kTilePairs = 16, kTileInputs = 2 * kTilePairs, kTileBytes = 64;
-
-// The compiler's functions for tiles do not tell it that they read memory: what was stored before
-// must be there.
-inline void finish_stores() {
-  __asm__ volatile("" ::: "memory");
-}
-
-// What ldtilecfg reads (Intel's manual, "AMX: palette 1").
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  void set(int tile, int tile_rows, int bytes) {
-    rows[tile] = static_cast<uint8_t>(tile_rows);
-    row_bytes[tile] = static_cast<uint16_t>(bytes);
-  }
-};
 
 // Rows of the first operands and columns of the second ones, of each both; the depth is full.
 void shape_tiles(int first_rows, int second_rows, int first_columns, int second_columns) {
@@ -41,7 +20,7 @@ void shape_tiles(int first_rows, int second_rows, int first_columns, int second_
     shapes.set(6 + i, kTilePairs, columns[i] * 4);
     for (int j = 0; j < 2; ++j) shapes.set(2 * i + j, rows[i], columns[j] * 4);
   }
-  __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
+  shapes.use();
 }
 
 // Adds the products of one or two first operands with one or two second ones.
@@ -64,10 +43,6 @@ void multiply(const void* a0, const void* a1, int64_t a_stride, const void* b0, 
 
 const bf16* row_of(const WeightView& w, int64_t row) {
   return static_cast<const bf16*>(w.data) + row * w.stride;
-}
-
-__mmask32 first_of_32(int n) {
-  return n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
 }
 
 // --- out_major ---

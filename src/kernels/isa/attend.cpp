@@ -4,6 +4,7 @@
 // values come from the first- or second-level cache for all but the first of them.
 #include "kernels/isa/functions.h"
 #include "kernels/isa/math.h"
+#include "kernels/isa/send_ahead.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
@@ -84,47 +85,6 @@ struct StepList {
   void add(int s) { number[count++] = static_cast<uint8_t>(s); }
 };
 
-// Sends for the next part's keys or values, a step's worth at a time, into the second-level cache.
-// Pieces are short and far apart, where the processor's own prefetching starts anew each time.
-class SendAhead {
- public:
-  SendAhead(const NextPieces& next, const void* AttendPiece::*what, int row_bytes)
-      : piece_(next.pieces),
-        end_(next.pieces + next.count),
-        what_(what),
-        row_bytes_(static_cast<uint64_t>(row_bytes)) {
-    enter();
-  }
-
-  void step() {
-    uint64_t left = 4 * row_bytes_;
-    while (piece_ != end_) {
-      for (; at_ < stop_; at_ += kLine) {
-        if (left < kLine) return;
-        left -= kLine;
-        __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
-      }
-      ++piece_;
-      enter();
-    }
-  }
-
- private:
-  static constexpr uint64_t kLine = 64;
-
-  void enter() {
-    if (piece_ == end_) return;
-    at_ = reinterpret_cast<uint64_t>(piece_->*what_);
-    stop_ = at_ + static_cast<uint64_t>(piece_->count) * row_bytes_;
-  }
-
-  const AttendPiece* piece_;
-  const AttendPiece* end_;
-  const void* AttendPiece::*what_;
-  uint64_t row_bytes_;
-  uint64_t at_ = 0, stop_ = 0;
-};
-
 // Scores of R rows with four keys.
 template <int R, typename T>
 void score_four(const float* const (&q)[R], const T* const (&key)[4], int dim,
@@ -149,7 +109,7 @@ void score_steps(const float* const (&q)[R], const Steps<T>& steps, const StepLi
                  float* const (&scores)[R], SendAhead& ahead) {
   for (int i = 0; i < list.count; ++i) {
     const Step<T>& step = steps.step[list.number[i]];
-    ahead.step();
+    ahead.send(4);
     const T* key[4];
     float* to[R];
     float some[R][4];
@@ -198,7 +158,7 @@ void mix(const float* const (&weights)[R], const Steps<T>& steps, const StepList
     for (int v = 0; v < V; ++v) sum[r][v] = load(out[r] + d + v * kWidth, part);
   for (int i = 0; i < list.count; ++i) {
     const Step<T>& step = steps.step[list.number[i]];
-    ahead.step();
+    ahead.send(4);
     const T* value = step.values + d;
     for (int j = 0; j < step.count; ++j, value += dim) {
       Vec x[V];
