@@ -230,6 +230,10 @@ void ProgressLine::finish() {
   last_ = {};
 }
 
+std::string counted(int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   const auto s = static_cast<long long>(std::llround(seconds));

@@ -28,6 +28,9 @@ class OutputClosed : public Error {
   OutputClosed() : Error("standard output was closed") {}
 };
 
+// A Cancelled that another process of the run reports.
+class CancelledQuietly : public Cancelled {};
+
 // The embedded model: models/default beside the program's folder (build/sol in a checkout), in
 // ../share/sol/ of an installed one, or in the source tree it was built from. Throws Error listing
 // the places tried.
@@ -123,6 +126,9 @@ class ProgressLine {
   std::string pending_;  // newest text not drawn yet
   bool drawn_ = false;   // something of ours stands on the current terminal line
 };
+
+// "1 thread", "2 threads".
+std::string counted(int64_t count, std::string_view thing);
 
 // "12 s", "3 min 20 s", "2 h 05 min"; for time left.
 std::string format_duration(double seconds);

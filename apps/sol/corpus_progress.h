@@ -15,6 +15,7 @@ class CorpusProgress {
   PrepareCallbacks callbacks();
   // Ends the line; says how much was tokenised and how fast, if anything was, and what was skipped.
   void finish(const PreparedManifest& made);
+  void stop() { line_.finish(); }  // ends the line only
   bool worked() const { return last_.tokens > 0; }
 
  private:

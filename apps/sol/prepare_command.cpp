@@ -24,11 +24,19 @@ void run_prepare(PrepareFlags& flags) {
   const auto tokenizer = Tokenizer::load(flags.model.empty() ? default_model_dir() : flags.model);
   CorpusProgress progress;
   const std::stop_token stop = interrupt_token();
-  const PreparedManifest made = prepare_corpus(flags.data, flags.out, flags.options, *tokenizer,
-                                               true, progress.callbacks(), stop);
+  PreparedManifest made;
+  try {
+    made = prepare_corpus(flags.data, flags.out, flags.options, *tokenizer, true,
+                          progress.callbacks(), stop);
+  } catch (const Cancelled&) {
+    progress.stop();
+    note("{}: finished shards stay; the same command goes on behind them", flags.out.string());
+    throw;
+  }
   progress.finish(made);
-  print("{}: {} shards, {} tokens of {} documents{}\n", flags.out.string(), made.shards.size(),
-        made.tokens(), made.documents(),
+  print("{}: {}, {} of {}{}\n", flags.out.string(),
+        counted(static_cast<int64_t>(made.shards.size()), "shard"), counted(made.tokens(), "token"),
+        counted(made.documents(), "document"),
         progress.worked() ? "" : "; it was complete already, and its checksums are right");
 }
 

@@ -117,10 +117,16 @@ std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, con
   if (tail.mark != end_mark || content.size() % sizeof(int32_t) != 0 ||
       tail.count != content.size() / sizeof(int32_t))
     fail_damaged(path, "truncated");
-  if (check == CacheCheck::checksum && XXH3_64bits(content.data(), content.size()) != tail.checksum)
-    fail_damaged(path, "its checksum is wrong");
   const auto* ids = reinterpret_cast<const int32_t*>(content.data());
-  return CachedIds{std::move(file), {ids, static_cast<size_t>(tail.count)}};
+  CachedIds cached{std::move(file), {ids, static_cast<size_t>(tail.count)}, path, tail.checksum};
+  if (check == CacheCheck::checksum) require_checksum(cached);
+  return cached;
+}
+
+void require_checksum(const CachedIds& cached) {
+  const auto bytes = std::as_bytes(cached.ids);
+  if (XXH3_64bits(bytes.data(), bytes.size()) != cached.checksum)
+    fail_damaged(cached.path, "its checksum is wrong");
 }
 
 }  // namespace sol

@@ -43,6 +43,8 @@ class BlockCacheWriter {
 struct CachedIds {
   std::shared_ptr<const MappedFile> file;
   std::span<const int32_t> ids;
+  std::filesystem::path path;
+  uint64_t checksum = 0;  // that the ids should have
 };
 
 // How closely a file of ids is looked at: its checksum needs all of it to be read, which for a
@@ -54,5 +56,8 @@ enum class CacheCheck { layout, checksum };
 // whatever damaged it may have damaged more.
 std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, const std::string& key,
                                           CacheCheck check = CacheCheck::checksum);
+
+// Reads all ids. Throws Error where they have another checksum than when they were written.
+void require_checksum(const CachedIds& cached);
 
 }  // namespace sol

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <functional>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "base/fail.h"
@@ -72,6 +73,12 @@ void check_enough(int64_t ids, int block_length, const std::string& where) {
 
 }  // namespace
 
+// Once, whichever thread comes first; again where that has thrown.
+struct BlockDataset::Unverified {
+  std::once_flag once;
+  CachedIds ids;
+};
+
 BlockDataset BlockDataset::open(const std::vector<std::filesystem::path>& files,
                                 const TextOptions& options, const Tokenizer& tokenizer,
                                 int block_length, const std::filesystem::path& cache_dir,
@@ -129,7 +136,9 @@ BlockDataset BlockDataset::open_prepared(const std::filesystem::path& dir,
   BlockDataset dataset(block_length);
   for (size_t i = 0; i < manifest->shards.size(); ++i) {
     CachedIds shard = open_prepared_shard(dir, *manifest, i, CacheCheck::layout);
-    dataset.add(std::move(shard.file), shard.ids);
+    dataset.add(shard.file, shard.ids);
+    dataset.parts_.back().unverified = std::make_shared<Unverified>();
+    dataset.parts_.back().unverified->ids = std::move(shard);
   }
   if (dataset.size() == 0)
     fail(
@@ -160,6 +169,7 @@ void BlockDataset::add(std::shared_ptr<const void> owner, std::span<const int32_
 std::span<const int32_t> BlockDataset::ids() const {
   if (parts_.size() != 1)
     fail("the text lies in {} shards and is needed in one piece", parts_.size());
+  verify(parts_.front());
   return parts_.front().ids;
 }
 
@@ -169,14 +179,32 @@ int64_t BlockDataset::token_count() const {
   return count;
 }
 
-std::span<const int32_t> BlockDataset::block(int64_t i) const {
-  assert(i >= 0 && i < size());
+const BlockDataset::Part& BlockDataset::part_of(int64_t block) const {
+  assert(block >= 0 && block < size());
   // The last part that begins at or before it; parts without a block begin where the next one does.
-  const auto after = std::ranges::upper_bound(parts_, i, {}, &Part::first_block);
-  const Part& part = *std::prev(after);
+  const auto after = std::ranges::upper_bound(parts_, block, {}, &Part::first_block);
+  return *std::prev(after);
+}
+
+std::span<const int32_t> BlockDataset::block_of(const Part& part, int64_t block) const {
   return part.ids.subspan(
-      static_cast<size_t>(i - part.first_block) * static_cast<size_t>(block_length_),
+      static_cast<size_t>(block - part.first_block) * static_cast<size_t>(block_length_),
       static_cast<size_t>(block_length_));
+}
+
+void BlockDataset::verify(const Part& part) {
+  if (!part.unverified) return;
+  std::call_once(part.unverified->once, [&] { require_checksum(part.unverified->ids); });
+}
+
+std::span<const int32_t> BlockDataset::block(int64_t i) const {
+  const Part& part = part_of(i);
+  verify(part);
+  return block_of(part, i);
+}
+
+std::span<const int32_t> BlockDataset::unverified_block(int64_t i) const {
+  return block_of(part_of(i), i);
 }
 
 }  // namespace sol

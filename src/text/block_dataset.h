@@ -37,21 +37,29 @@ class BlockDataset {
   // From ids in memory.
   static BlockDataset from_ids(std::vector<int32_t> ids, int block_length);
 
-  int64_t size() const { return blocks_; }          // number of blocks
-  std::span<const int32_t> block(int64_t i) const;  // block_length ids
+  int64_t size() const { return blocks_; }  // number of blocks
+  // block_length ids. Throws Error where its shard of prepared data is damaged: the first block
+  // that is read of each has the whole shard's checksum verified.
+  std::span<const int32_t> block(int64_t i) const;
+  std::span<const int32_t> unverified_block(int64_t i) const;  // the same without that
   int block_length() const { return block_length_; }
   int64_t token_count() const;  // those of no block included
   // All of them, in one piece: throws Error for prepared data of several shards.
   std::span<const int32_t> ids() const;
 
  private:
+  struct Unverified;
   struct Part {
     std::shared_ptr<const void> owner;  // of the memory: a vector or a mapped file
     std::span<const int32_t> ids;
     int64_t first_block = 0;
+    std::shared_ptr<Unverified> unverified{};  // null: has been verified
   };
   explicit BlockDataset(int block_length);
   void add(std::shared_ptr<const void> owner, std::span<const int32_t> ids);
+  const Part& part_of(int64_t block) const;
+  std::span<const int32_t> block_of(const Part& part, int64_t block) const;
+  static void verify(const Part& part);
   int block_length_ = 0;
   int64_t blocks_ = 0;
   std::vector<Part> parts_;  // ascending in first_block

@@ -1,7 +1,10 @@
 #include "text/prepare_corpus.h"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "base/ordered_pipeline.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
+#include "text/preparation.h"
 #include "text/text_reader.h"
 
 namespace sol {
@@ -21,54 +25,39 @@ namespace fs = std::filesystem;
 // Work for one thread at a time: large against what handing it over costs, small against a window.
 constexpr size_t batch_bytes = size_t{256} << 10;
 
-// Changes whenever the same corpus would give other ids.
-constexpr int preparation_version = 1;
-
-Json identity_of(const CorpusFiles& corpus, const CorpusOptions& options,
-                 const Tokenizer& tokenizer) {
-  return {{"preparation", preparation_version},
-          {"tokenizer", tokenizer.fingerprint()},
-          {"files", corpus.files.size()},
-          {"file_bytes", corpus.bytes},
-          {"corpus", corpus.identity},
-          {"text_field", options.text_field},
-          {"seed", options.seed},
-          {"window_bytes", options.window_bytes},
-          {"skip_bad_lines", options.skip_bad_lines}};
-}
-
-void require_identity(const Json& found, const Json& wanted, const fs::path& dir) {
-  if (found == wanted) return;
-  for (const auto& [field, value] : wanted.items()) {
-    const Json other = found.contains(field) ? found[field] : Json(nullptr);
-    if (other != value)
-      fail(
-          "{}: holds data prepared otherwise (\"{}\" is {}, now {}; \"corpus\" covers names, sizes "
-          "and times of change); choose another directory or delete it",
-          dir.string(), field, to_text(other), to_text(value));
-  }
-  fail("{}: holds data prepared by another version; choose another directory or delete it",
-       dir.string());
-}
-
 // Some lines of a window, or, without lines, the window's end.
 struct Batch {
   std::shared_ptr<const CorpusWindow> window;
   size_t begin = 0, end = 0;
 };
 
+struct BadLine {
+  CorpusPosition at;
+  std::string why;
+};
+
+// The earlier one in the corpus: windows are shuffled, and people look for the first.
+void keep_first(std::optional<BadLine>& first, BadLine&& other) {
+  const auto place = [](const BadLine& line) { return std::pair(line.at.file, line.at.line); };
+  if (!first || place(other) < place(*first)) first = std::move(other);
+}
+
 struct EncodedBatch {
   std::vector<int32_t> ids;
   PreparedShard counts;
+  std::optional<BadLine> bad;  // the first
   bool ends_shard = false;
 };
 
+// Makes shards from number `first` on, `count` of them at most.
 class Preparation {
  public:
   Preparation(const CorpusFiles& corpus, const fs::path& out, const CorpusOptions& options,
               const Tokenizer& tokenizer, const PrepareCallbacks& callbacks, std::stop_token stop,
-              PreparedManifest& manifest)
-      : out_(out),
+              PreparedManifest& manifest, size_t first, size_t count)
+      : next_(first),
+        count_(count),
+        out_(out),
         options_(options),
         tokenizer_(tokenizer),
         callbacks_(callbacks),
@@ -76,7 +65,7 @@ class Preparation {
         manifest_(manifest),
         corpus_bytes_(corpus.bytes),
         reader_(corpus, options.seed, options.window_bytes,
-                manifest.shards.empty() ? CorpusPosition{} : manifest.shards.back().end) {}
+                first == 0 ? CorpusPosition{} : manifest.shards[first - 1].end) {}
 
   void run() {
     OrderedPipeline<Batch, EncodedBatch> pipeline(std::max(1, thread_count()),
@@ -84,15 +73,13 @@ class Preparation {
     pipeline.run([this](const auto& emit) { read(emit); },
                  [this](Batch&& batch) { return encode(std::move(batch)); },
                  [this](EncodedBatch&& batch) { write(std::move(batch)); });
-    manifest_.complete = true;
-    write_prepared_manifest(out_, manifest_);
   }
 
  private:
   using Emit = OrderedPipeline<Batch, EncodedBatch>::Emit;
 
   void read(const Emit& emit) {
-    for (;;) {
+    for (size_t shard = 0; shard < count_; ++shard) {
       auto next = std::make_shared<CorpusWindow>();
       if (!reader_.next(*next, stop_)) return;
       const std::shared_ptr<const CorpusWindow> window = std::move(next);
@@ -107,7 +94,7 @@ class Preparation {
     }
   }
 
-  EncodedBatch encode(Batch&& given) const {
+  EncodedBatch encode(Batch&& given) {
     const Batch batch = std::move(given);  // so that its window goes as early as it can
     EncodedBatch out;
     out.counts.end = batch.window->end;
@@ -120,11 +107,13 @@ class Preparation {
         text = text_of_json_line(batch.window->text(line), options_.text_field,
                                  fmt::format("{}, line {}", reader_.path(line.file), line.number));
       } catch (const Error& error) {
-        if (!options_.skip_bad_lines) throw;
-        if (out.counts.skipped++ == 0) out.counts.first_skipped = error.what();
+        ++out.counts.skipped;
+        keep_first(out.bad, {{line.file, line.number}, error.what()});
+        if (!options_.skip_bad_lines) failing_ = batch.window.get();
         continue;
       }
-      if (text.empty()) continue;
+      // Of a window that fails only its first bad line is still wanted.
+      if (text.empty() || failing_ == batch.window.get()) continue;
       const auto ids = tokenizer_.encode(text, {.add_special_tokens = false});
       out.ids.insert(out.ids.end(), ids.begin(), ids.end());
       ++out.counts.documents;
@@ -134,37 +123,59 @@ class Preparation {
 
   void write(EncodedBatch&& batch) {
     if (stop_.stop_requested()) throw Cancelled();
-    if (!writer_)
-      writer_ = std::make_unique<BlockCacheWriter>(
-          prepared_shard_path(out_, manifest_.shards.size()), manifest_.key());
+    const fs::path path = prepared_shard_path(out_, next_);
+    if (!writer_) writer_ = std::make_unique<BlockCacheWriter>(path, manifest_.key());
     writer_->append(batch.ids);
     shard_.tokens += static_cast<int64_t>(batch.ids.size());
     shard_.documents += batch.counts.documents;
-    if (shard_.skipped == 0) shard_.first_skipped = std::move(batch.counts.first_skipped);
+    if (batch.bad) keep_first(bad_, *std::move(batch.bad));
     shard_.skipped += batch.counts.skipped;
     progress_.tokens += static_cast<int64_t>(batch.ids.size());
     progress_.documents += batch.counts.documents;
-    if (batch.ends_shard) {
-      // First the file, then the manifest that counts on it.
-      writer_->commit();
-      writer_.reset();
-      shard_.end = batch.counts.end;
-      manifest_.shards.push_back(std::exchange(shard_, {}));
+    if (batch.ends_shard) end_shard(path, batch.counts.end);
+    report(batch.counts.end);
+  }
+
+  void end_shard(const fs::path& path, const CorpusPosition& end) {
+    if (bad_ && !options_.skip_bad_lines)
+      fail("{}; `sol prepare --skip-bad-lines` leaves such lines out and counts them", bad_->why);
+    if (bad_) shard_.first_skipped = std::exchange(bad_, std::nullopt)->why;
+    shard_.end = end;
+    const bool again = next_ < manifest_.shards.size();
+    if (again && !same_content(shard_, manifest_.shards[next_]))
+      fail(
+          "{}: made again it differs from what manifest.json says; prepare the data anew in "
+          "another directory",
+          path.string());
+    // First the file, then the manifest that counts on it.
+    writer_->commit();
+    writer_.reset();
+    if (!again) {
+      manifest_.shards.push_back(shard_);
       write_prepared_manifest(out_, manifest_);
     }
-    report(batch.counts.end);
+    shard_ = {};
+    ++next_;
+  }
+
+  static bool same_content(const PreparedShard& a, const PreparedShard& b) {
+    return a.tokens == b.tokens && a.documents == b.documents && a.skipped == b.skipped &&
+           a.end == b.end;
   }
 
   void report(const CorpusPosition& position) {
     if (!callbacks_.on_progress) return;
     progress_.seconds = since_start_.seconds();
     progress_.shards = static_cast<int64_t>(manifest_.shards.size());
-    progress_.all_tokens = manifest_.tokens() + shard_.tokens;
+    progress_.all_tokens =
+        manifest_.tokens() + (next_ < manifest_.shards.size() ? 0 : shard_.tokens);
     progress_.bytes_done = reader_.bytes_before(position);
     progress_.bytes_total = corpus_bytes_;
     callbacks_.on_progress(progress_);
   }
 
+  size_t next_;  // the shard that is being written
+  const size_t count_;
   const fs::path& out_;
   const CorpusOptions& options_;
   const Tokenizer& tokenizer_;
@@ -174,7 +185,9 @@ class Preparation {
   const uint64_t corpus_bytes_;
   CorpusReader reader_;  // next() is the reading thread's; path() and bytes_before() never change
   std::unique_ptr<BlockCacheWriter> writer_;
-  PreparedShard shard_;  // that is being written
+  PreparedShard shard_;                                // that is being written
+  std::optional<BadLine> bad_;                         // its first
+  std::atomic<const CorpusWindow*> failing_{nullptr};  // that has a bad line, which ends it
   PrepareProgress progress_;
   Stopwatch since_start_;
 };
@@ -184,13 +197,18 @@ void check_options(const CorpusOptions& options) {
     fail("a shuffle buffer of {} bytes is too small; it needs at least 1024", options.window_bytes);
 }
 
-// Throws for a shard that is missing, of other data or damaged.
-void check_shards(const fs::path& out, const PreparedManifest& manifest, CacheCheck check,
-                  const std::stop_token& stop) {
+// Those that are missing. Throws for one that is of other data or damaged.
+std::vector<size_t> check_shards(const fs::path& out, const PreparedManifest& manifest,
+                                 CacheCheck check, const std::stop_token& stop) {
+  std::vector<size_t> missing;
   for (size_t i = 0; i < manifest.shards.size(); ++i) {
     if (stop.stop_requested()) throw Cancelled();
-    open_prepared_shard(out, manifest, i, check);
+    if (path_exists(prepared_shard_path(out, i)))
+      open_prepared_shard(out, manifest, i, check);
+    else
+      missing.push_back(i);
   }
+  return missing;
 }
 
 void require_tokens(const PreparedManifest& manifest, const fs::path& corpus_dir) {
@@ -209,7 +227,7 @@ fs::path prepared_cache_path(const fs::path& cache_dir, const fs::path& corpus_d
                              const CorpusOptions& options, const Tokenizer& tokenizer) {
   const fs::path path = fs::absolute(corpus_dir).lexically_normal();
   const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
-  const Json identity = identity_of(find_corpus_files(corpus_dir), options, tokenizer);
+  const Json identity = preparation_identity(find_corpus_files(corpus_dir), options, tokenizer);
   return cache_dir / fmt::format("{}-{}", name, hash_128(to_text(identity)).substr(0, 16));
 }
 
@@ -222,29 +240,43 @@ PreparedManifest prepare_corpus(const fs::path& corpus_dir, const fs::path& out,
     if (callbacks.on_note) callbacks.on_note(text);
   };
   const CorpusFiles corpus = find_corpus_files(corpus_dir);
-  const Json identity = identity_of(corpus, options, tokenizer);
+  const Json identity = preparation_identity(corpus, options, tokenizer);
+  require_directory_for_shards(out);
   ensure_writable_directory(out);
   const DirectoryLock lock(out, stop, [&] {
     note(fmt::format("{}: another process is preparing this data; waiting for it", out.string()));
   });
   PreparedManifest manifest{identity, corpus_dir.string(), false, {}};
-  if (auto found = read_prepared_manifest(out)) {
-    require_identity(found->identity, identity, out);
+  auto found = read_prepared_manifest(out);
+  // Nothing depends yet on how it was begun.
+  if (found && found->shards.empty() && !found->complete && found->identity != identity)
+    found.reset();
+  const bool resumed = found.has_value();
+  if (!resumed) write_prepared_manifest(out, manifest);  // now the directory says whose it is
+  const auto make = [&](size_t first, size_t count) {
+    Preparation(corpus, out, options, tokenizer, callbacks, stop, manifest, first, count).run();
+  };
+  if (resumed) {
+    require_same_preparation(found->identity, identity, out);
     manifest = *std::move(found);
-    check_shards(out, manifest, verify ? CacheCheck::checksum : CacheCheck::layout, stop);
-    if (manifest.complete) {
-      require_tokens(manifest, corpus_dir);
-      return manifest;
+    const auto check = verify ? CacheCheck::checksum : CacheCheck::layout;
+    for (const size_t shard : check_shards(out, manifest, check, stop)) {
+      note(fmt::format("{}: is missing and is made again",
+                       prepared_shard_path(out, shard).string()));
+      make(shard, 1);
     }
-    note(
-        fmt::format("{}: going on after {} finished shards ({} tokens of {} documents); a shard "
-                    "that was not finished is made again",
-                    out.string(), manifest.shards.size(), manifest.tokens(), manifest.documents()));
-  } else {
-    // From here on the directory says whose it is.
+  }
+  if (!manifest.complete) {
+    if (resumed)
+      note(fmt::format(
+          "{}: going on after {} finished {} ({} tokens of {} documents); a shard "
+          "that was not finished is made again",
+          out.string(), manifest.shards.size(), manifest.shards.size() == 1 ? "shard" : "shards",
+          manifest.tokens(), manifest.documents()));
+    make(manifest.shards.size(), std::numeric_limits<size_t>::max());
+    manifest.complete = true;
     write_prepared_manifest(out, manifest);
   }
-  Preparation(corpus, out, options, tokenizer, callbacks, stop, manifest).run();
   require_tokens(manifest, corpus_dir);
   return manifest;
 }

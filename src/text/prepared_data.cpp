@@ -117,13 +117,18 @@ fs::path prepared_shard_path(const fs::path& dir, size_t shard) {
 CachedIds open_prepared_shard(const fs::path& dir, const PreparedManifest& manifest, size_t shard,
                               CacheCheck check) {
   const fs::path path = prepared_shard_path(dir, shard);
-  auto ids = open_block_cache(path, manifest.key(), check);
-  const bool fits = ids && std::cmp_equal(ids->ids.size(), manifest.shards[shard].tokens);
-  if (!fits)
+  if (!path_exists(path))
     fail(
-        "{}: {}, but the manifest beside it counts on it; prepare the data anew in another "
-        "directory",
-        path.string(), ids ? "is not the file that was written" : "is missing or of other data");
+        "{}: is missing, but the manifest beside it counts on it; `sol prepare {} -o {}`, with the "
+        "options of then, makes it again",
+        path.string(), manifest.source, dir.string());
+  auto ids = open_block_cache(path, manifest.key(), check);
+  if (!ids || !std::cmp_equal(ids->ids.size(), manifest.shards[shard].tokens))
+    fail(
+        "{}: {}, but the manifest beside it counts on it; delete it, and `sol prepare {} -o {}`, "
+        "with the options of then, makes it again",
+        path.string(), ids ? "is not the file that was written" : "is of other data",
+        manifest.source, dir.string());
   return *std::move(ids);
 }
 

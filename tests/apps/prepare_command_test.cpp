@@ -26,6 +26,12 @@ class PrepareCommand : public testing::Test {
     return run_sol(arguments);
   }
 
+  RunResult prepare_until(const std::string& seen) const {
+    return run_sol(
+        {"prepare", corpus.string(), "-o", out.string(), "--shuffle-buffer", "1", "--threads", "1"},
+        {.interrupt_when = seen});
+  }
+
   TemporaryDirectory dir;
   fs::path corpus = dir.path() / "corpus", out = dir.path() / "ids";
 };
@@ -33,7 +39,7 @@ class PrepareCommand : public testing::Test {
 TEST_F(PrepareCommand, SaysWhatItWrote) {
   const RunResult first = prepare();
   ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
-  EXPECT_NE(first.out.find("1 shards, "), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("1 shard, "), std::string::npos) << first.out;
   EXPECT_NE(first.out.find("tokens of 600 documents"), std::string::npos) << first.out;
   EXPECT_NE(first.err.find("tokens/s"), std::string::npos) << first.err;
   EXPECT_TRUE(fs::exists(out / "00000.ids"));
@@ -45,17 +51,28 @@ TEST_F(PrepareCommand, SaysWhatItWrote) {
 
 TEST_F(PrepareCommand, BadLinesAreErrorsUnlessSkipped) {
   std::ofstream(corpus / "a.jsonl", std::ios::app) << "{\"txt\": 1}\n";
-  expect_error(prepare(), {"a.jsonl, line 301", "\"text\""});
-  fs::remove_all(out);
+  expect_error(prepare(), {"a.jsonl, line 301", "\"text\"", "sol prepare --skip-bad-lines"});
   const RunResult skipped = prepare({"--skip-bad-lines"});
   ASSERT_EQ(skipped.code, 0) << testing::PrintToString(skipped);
-  EXPECT_NE(skipped.err.find("1 bad lines were left out; one of them: "), std::string::npos);
+  EXPECT_NE(skipped.err.find("1 bad line was left out; the first: "), std::string::npos);
   EXPECT_NE(skipped.err.find("a.jsonl, line 301"), std::string::npos) << skipped.err;
+}
+
+TEST_F(PrepareCommand, WhoInterruptsItIsToldHowItGoesOn) {
+  for (int i = 0; i < 300; ++i) write(std::to_string(i) + ".jsonl", i);
+  const RunResult stopped = prepare_until("tokenising");
+  EXPECT_EQ(stopped.code, 130) << testing::PrintToString(stopped);
+  EXPECT_NE(stopped.err.find("the same command goes on"), std::string::npos) << stopped.err;
+  const RunResult again = prepare({"--shuffle-buffer", "1"});
+  EXPECT_EQ(again.code, 0) << testing::PrintToString(again);
 }
 
 TEST_F(PrepareCommand, BadInputIsNamed) {
   expect_error(prepare({"--shuffle-buffer", "0"}), {"--shuffle-buffer"});
   expect_error(prepare({"--text-field", "body"}), {"\"body\""});
+  out = corpus;
+  expect_error(prepare(), {"corpus", "holds other files", "a directory of its own"});
+  EXPECT_FALSE(fs::exists(corpus / "manifest.json"));
   corpus = dir.path() / "none";
   expect_error(prepare(), {"none", "no such directory"});
 }

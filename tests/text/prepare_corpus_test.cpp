@@ -1,5 +1,6 @@
 #include "text/prepare_corpus.h"
 
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,7 +147,7 @@ TEST_F(PrepareCorpusTest, AKilledPreparationGoesOn) {
         prepare(name, {.on_progress = [&](const PrepareProgress& p) { last = p; },
                        .on_note = [&](const std::string& text) { notes.push_back(text); }});
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_NE(notes[0].find(std::to_string(shards) + " finished shards"), std::string::npos)
+    EXPECT_NE(notes[0].find(std::to_string(shards) + " finished shard"), std::string::npos)
         << notes[0];
     // Only what was not finished was made again.
     int64_t finished = 0;
@@ -248,10 +249,14 @@ TEST_F(PrepareCorpusTest, TruncatedFilesAreNamedWithTheLastLine) {
 TEST_F(PrepareCorpusTest, OtherDataIsNeverMixedIn) {
   prepare();
   options_.seed = 9;
-  EXPECT_THAT([&] { prepare(); }, throws({"\"seed\" is 0, now 9"}));
+  EXPECT_THAT([&] { prepare(); }, throws({"prepared otherwise: --seed was 0 and is now 9."}));
   options_.seed = 0;
   write("d.jsonl", json_lines(300, 401));
-  EXPECT_THAT([&] { prepare(); }, throws({"prepared otherwise", "times of change"}));
+  EXPECT_THAT([&] { prepare(); }, throws({"prepared otherwise: their size in bytes was "}));
+  write("d.jsonl", json_lines(300, 400));
+  fs::last_write_time(corpus() / "d.jsonl",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_THAT([&] { prepare(); }, throws({"times of change. Choose another directory"}));
   const fs::path cached = prepared_cache_path(out(), corpus(), options_, *tokenizer_);
   EXPECT_EQ(cached.parent_path(), out());
   write("d.jsonl", json_lines(300, 402));
@@ -270,11 +275,63 @@ TEST_F(PrepareCorpusTest, DamageIsFound) {
   EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 8); },
               throws({"00001.ids", "truncated"}));
   fs::remove(shard);
-  EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "missing"}));
+  EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 8); },
+              throws({"00001.ids", "is missing", "`sol prepare "}));
   fs::copy_file(prepared_shard_path(out(), 0), shard);
   EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "not the file"}));
   write_file_atomically(out() / "manifest.json", "{\"kind\": \"other\"}");
   EXPECT_THAT([&] { prepare(); }, throws({"manifest.json", "no manifest of prepared data"}));
+}
+
+TEST_F(PrepareCorpusTest, DeletedShardsAreMadeAgain) {
+  const PreparedManifest whole = prepare("whole");
+  prepare();
+  for (const size_t shard : {size_t{0}, size_t{3}, whole.shards.size() - 1})
+    fs::remove(prepared_shard_path(out(), shard));
+  PrepareProgress last;
+  prepare("out", {.on_progress = [&](const PrepareProgress& p) { last = p; }});
+  expect_same("whole", "out");
+  EXPECT_EQ(last.documents, whole.shards.back().documents);  // the last call's: no others
+}
+
+// By whoever reads the first block of a shard; opening looks at sizes only.
+TEST_F(PrepareCorpusTest, DamageIsFoundWhenAShardIsFirstRead) {
+  const PreparedManifest made = prepare();
+  const fs::path shard = prepared_shard_path(out(), 1);
+  std::string bytes = read_file(shard);
+  bytes[100] ^= 1;
+  write_file_atomically(shard, bytes);
+  const BlockDataset data = BlockDataset::open_prepared(out(), *tokenizer_, 8);
+  const int64_t first = made.shards[0].tokens / 8;  // of the second shard
+  EXPECT_NO_THROW(data.block(first - 1));
+  EXPECT_NO_THROW(data.unverified_block(first));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT([&] { data.block(first + 5); }, throws({"00001.ids", "checksum", "delete it"}));
+}
+
+TEST_F(PrepareCorpusTest, TheFirstBadLineIsNamed) {
+  options_.window_bytes = size_t{1} << 20;
+  fs::remove_all(corpus());
+  write("a.jsonl", json_lines(0, 50) + "{\n" + json_lines(50, 90) + "{\n" + json_lines(90, 900) +
+                       std::string("[]\n[]\n[]\n"));
+  EXPECT_THAT([&] { prepare(); }, throws({"a.jsonl, line 51", "`sol prepare --skip-bad-lines`"}));
+  options_.skip_bad_lines = true;  // nothing depends on how it was begun
+  const PreparedManifest made = prepare();
+  EXPECT_EQ(made.documents(), 900);
+  EXPECT_EQ(made.skipped(), 5);
+  EXPECT_THAT(made.shards[0].first_skipped, testing::HasSubstr("a.jsonl, line 51"));
+  options_.skip_bad_lines = false;  // now it does
+  EXPECT_THAT([&] { prepare(); }, throws({"--skip-bad-lines was true and is now false"}));
+}
+
+TEST_F(PrepareCorpusTest, ShardsLieInADirectoryOfTheirOwn) {
+  fs::create_directory(out());
+  prepare();
+  fs::create_directory(out("model"));
+  write_file_atomically(out("model") / "config.json", "{}");
+  EXPECT_THAT([&] { prepare("model"); }, throws({"model", "other files (config.json)"}));
+  EXPECT_THAT([&] { prepare("corpus"); }, throws({"corpus", "other files"}));
+  EXPECT_EQ(files("model"), std::vector<std::string>{"config.json"});
 }
 
 TEST_F(PrepareCorpusTest, AnotherTokenizerIsRefused) {
