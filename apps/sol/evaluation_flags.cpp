@@ -257,6 +257,24 @@ Budget flagged_time(const BudgetFlags& flags, const Controller& controller, int 
   return time_budget(static_cast<float>(flags.time.value_or(1.0)));
 }
 
+std::string unreachable_ms(double ms, const Controller& controller, int keys) {
+  constexpr double rounding = 1.005;
+  const CostTable& costs = *controller.settings().costs;
+  const double share = controller.budget_for_ms(ms, keys).kappa;
+  const double given = costs.share_ms(share, keys), dense = costs.dense_ms(keys);
+  if (given > ms * rounding)
+    return fmt::format(
+        "{:.3g} ms per token are less than this controller can take with {} tokens in the cache: "
+        "{:.3g} ms, {:.3f} of the dense time, by its cost table",
+        ms, keys, given, share);
+  if (dense * rounding < ms)
+    return fmt::format(
+        "{:.3g} ms per token are more than a dense token takes with {} tokens in the cache: "
+        "{:.3g} ms by the cost table; nothing is saved",
+        ms, keys, dense);
+  return {};
+}
+
 std::string request_text(const Budget& budget, bool time) {
   return time ? fmt::format("{:.3f} of the dense time", budget.kappa) : budget_text(budget);
 }

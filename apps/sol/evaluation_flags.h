@@ -95,6 +95,10 @@ Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
 // for shares.
 Budget flagged_time(const BudgetFlags& flags, const Controller& controller, int keys);
 
+// What --ms asks for that the controller's table cannot give with `keys` in the cache, as a
+// sentence; empty where it can.
+std::string unreachable_ms(double ms, const Controller& controller, int keys);
+
 // "keep 0.500  prune 0.700  bits 9.00".
 std::string budget_text(const Budget& budget);
 // The same, or "0.800 of the dense time".

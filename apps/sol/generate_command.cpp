@@ -1,4 +1,5 @@
 // sol generate: text with a budget dial.
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "commands.h"
 #include "common.h"
 #include "evaluation_flags.h"
+#include "policy/cost_table.h"
 #include "policy/generation.h"
 #include "policy/policies.h"
 #include "policy/stop_strings.h"
@@ -73,7 +75,13 @@ Plan plan_generation(const GenerateFlags& flags, const FrozenModel& model) {
   return plan;
 }
 
-void report(const GenerationResult& result, const Plan& plan) {
+// By the controller's table, at the middle of what was generated.
+double table_ms(const GenerationResult& result, const Plan& plan, double share) {
+  const auto middle = result.prompt_tokens + static_cast<int64_t>(result.tokens.size()) / 2;
+  return plan.controller->settings().costs->share_ms(share, static_cast<int>(middle));
+}
+
+void report(const GenerationResult& result, const Plan& plan, const std::optional<double>& ms) {
   const auto share = [&](double seconds) {
     return result.total_seconds > 0 ? 100.0 * seconds / result.total_seconds : 0.0;
   };
@@ -85,11 +93,15 @@ void report(const GenerationResult& result, const Plan& plan) {
   note("speed      {:.1f} tokens/s; the model reads {:.2f} GB/s while it runs",
        result.steps / result.total_seconds,
        static_cast<double>(result.bytes) / 1e9 / result.times.model_seconds);
-  note("requested  {}", plan.timed ? fmt::format("{:.3f} of the dense time, by the cost table",
-                                                 result.requested_time)
-                                   : budget_text(plan.budget));
+  if (!plan.timed) note("requested  {}", budget_text(plan.budget));
+  if (plan.timed)
+    note("requested  {:.3f} of the dense time, by the cost table{}", result.requested_time,
+         ms ? fmt::format("; {:.3g} ms per token were asked for", *ms) : "");
   if (plan.timed && result.effective_steps > 0)
-    note("realised   {:.3f} of the dense time", result.realised_time);
+    note(
+        "realised   {:.3f} of the dense time; {:.3g} ms per token by the cost table, refresh "
+        "included",
+        result.realised_time, table_ms(result, plan, result.realised_time));
   if (result.effective_steps > 0)
     note("realised   {}{}  ({} of {} steps count)", budget_text(result.realised),
          plan.controller
@@ -123,6 +135,13 @@ void run_generate(GenerateFlags& flags) {
   const std::string prompt = flags.prompt ? *flags.prompt : read_standard_input();
   std::vector<int32_t> ids = tokenizer->encode(prompt, {.add_special_tokens = !flags.no_bos});
 
+  if (flags.budget.ms) {
+    const int keys = std::max(1, static_cast<int>(ids.size()));
+    if (const std::string why = unreachable_ms(*flags.budget.ms, *plan.controller, keys);
+        !why.empty())
+      note("note: {}", why);
+  }
+
   StopStrings stops(flags.stops);
   const std::unique_ptr<Tokenizer::Stream> stream = tokenizer->stream();
   const auto on_token = [&](int32_t token) {
@@ -135,7 +154,7 @@ void run_generate(GenerateFlags& flags) {
   write_output(stops.finish() + "\n");
   if (result.finish == FinishReason::context_end)
     note("note: the model's context of {} tokens is full", model->config().max_position_embeddings);
-  report(result, plan);
+  report(result, plan, flags.budget.ms);
   if (result.finish == FinishReason::cancelled) throw Cancelled();
 }
 

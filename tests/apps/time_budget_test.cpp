@@ -49,11 +49,25 @@ TEST_F(TimeBudget, GenerateTakesATimeEitherWay) {
     ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
     EXPECT_NE(result.err.find("requested  0.700 of the dense time"), std::string::npos)
         << result.err;
-    EXPECT_NE(result.err.find("of the dense time\nrealised"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("refresh included\nrealised"), std::string::npos) << result.err;
   }
   EXPECT_NE(generate(timed, {}).err.find("requested  1.000 of the dense time"), std::string::npos);
   // 3 ms are less than the lowest levels take: what was trained for at least.
-  EXPECT_NE(generate(timed, {"--ms", "3"}).err.find("requested  0.400"), std::string::npos);
+  const RunResult least = generate(timed, {"--ms", "3"});
+  EXPECT_NE(least.err.find("requested  0.400"), std::string::npos);
+  EXPECT_NE(least.err.find("note: 3 ms per token are less than this controller can take"),
+            std::string::npos)
+      << least.err;
+  EXPECT_NE(least.err.find("4.5 ms, 0.400 of the dense time"), std::string::npos) << least.err;
+  EXPECT_NE(least.err.find("3 ms per token were asked for"), std::string::npos) << least.err;
+  EXPECT_NE(least.err.find("ms per token by the cost table"), std::string::npos) << least.err;
+  const RunResult most = generate(timed, {"--ms", "12"});
+  EXPECT_NE(most.err.find("note: 12 ms per token are more than a dense token takes"),
+            std::string::npos)
+      << most.err;
+  EXPECT_EQ(generate(timed, {"--ms", "7.5"}).err.find("note: "), std::string::npos);
+  EXPECT_NE(generate(timed, {"--time", "0.001"}).err.find("outside the trained range"),
+            std::string::npos);
   const RunResult outside = generate(timed, {"--time", "0.3"});
   EXPECT_NE(outside.err.find("outside the trained range 0.4..1"), std::string::npos) << outside.err;
 }
