@@ -23,12 +23,13 @@ struct PlanFlags {
   int processes = 1;
 };
 
-void print_memory(const FrozenModel& model, const TrainingConfig& config, int processes,
-                  uint64_t weights, uint64_t available) {
+void print_memory(const FrozenModel& model, const TrainingConfig& config,
+                  const MachineMemory& machine) {
+  const int processes = machine.processes;
   const MemoryPlan plan = plan_memory(model, config, processes);
   print("memory{}\n", processes > 1 ? fmt::format(" of each of {} processes", processes) : "");
-  print("  {:<36}{:>10}{}\n", "weights, as loaded", format_bytes(weights),
-        processes > 1 ? "  once for all" : "");
+  print("  {:<36}{:>10}{}\n", "weights, as loaded", format_bytes(machine.weights),
+        processes > 1 && weight_copies(model, processes) == 1 ? "  once for all" : "");
   for (const MemoryItem& item : plan.items)
     print("  {:<36}{:>10}\n", item.what, format_bytes(item.bytes));
   if (!plan.gpu_items.empty()) {
@@ -38,17 +39,16 @@ void print_memory(const FrozenModel& model, const TrainingConfig& config, int pr
     for (const MemoryItem& item : plan.gpu_items)
       print("    {:<34}{:>10}\n", item.what, format_bytes(item.bytes));
   }
-  const uint64_t total = static_cast<uint64_t>(processes) * plan.total() + weights;
-  print("  {:<36}{:>10}  of {} available\n", "together", format_bytes(total),
-        format_bytes(available));
-  const uint64_t left = available - std::min(available, weights);
-  if (total > available) {
-    print("  does not fit: {}\n", advice_to_fit(model, config, processes, left));
+  print("  {:<36}{:>10}  of {} available\n",
+        processes > 1 ? fmt::format("together, {} processes", processes) : "together",
+        format_bytes(memory_needed(model, config, machine)), format_bytes(machine.available));
+  if (const std::string advice = advice_to_fit(model, config, machine); !advice.empty()) {
+    print("  does not fit: {}\n", advice);
     return;
   }
   TrainingConfig larger = config;
   int fits = config.batch;
-  for (; larger.batch <= most_inputs && advice_to_fit(model, larger, processes, left).empty();
+  for (; larger.batch <= most_inputs && advice_to_fit(model, larger, machine).empty();
        larger.batch *= 2)
     fits = larger.batch;
   if (fits > config.batch) print("  fits; so would batches of {} inputs\n", fits);
@@ -56,7 +56,7 @@ void print_memory(const FrozenModel& model, const TrainingConfig& config, int pr
 
 void print_time(const TrainingConfig& config, const TimePlan& plan) {
   const double batch_steps = static_cast<double>(config.batch) * config.schedules * config.horizon;
-  print("time on this machine, {} threads\n", thread_count());
+  print("time on this machine, one process of {}\n", counted(thread_count(), "thread"));
   print("  {:<36}{:>8.2f} s  {:.0f} tokens/s\n",
         fmt::format("dense pass of {} inputs", config.batch), plan.prefill,
         static_cast<double>(config.batch) * config.context / plan.prefill);
@@ -78,8 +78,10 @@ void print_time(const TrainingConfig& config, const TimePlan& plan) {
 void print_machines(const TrainingConfig& config, const TimePlan& plan) {
   constexpr double bytes_per_second = 1.2e9;
   const double one = collection_seconds(plan, config, 1, bytes_per_second);
-  print("on several machines like this one (gradients of {} at 10 Gbit/s)\n",
-        format_bytes(plan.gradient_bytes));
+  print(
+      "on several machines like this one, joined by 10 Gbit/s (the policy's gradients, {}, are "
+      "summed over it at every AdamW step)\n",
+      format_bytes(plan.gradient_bytes));
   for (const int machines : {2, 4, 8}) {
     if (machines > config.batch) {
       print("  {} machines need --set rollout.batch={} or more\n", machines, machines);
@@ -97,7 +99,9 @@ void print_machines(const TrainingConfig& config, const TimePlan& plan) {
 void run_plan(PlanFlags& flags) {
   choose_openblas_kernels();
   const TrainingConfig config = read_config(flags.config, flags.model.seed);
+  require_shareable(config, flags.processes, flags.model.deterministic);
   const uint64_t available = flags.config.available(), before = resident_memory();
+  require_weights_fit(flags.model, available);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   const uint64_t after = resident_memory();
   const uint64_t weights = after - std::min(after, before);
@@ -105,8 +109,9 @@ void run_plan(PlanFlags& flags) {
         config.name, file_name(flags.model.model_dir()),
         static_cast<double>(model->parameter_count()) / 1e6, weights_name(*model),
         config.space.size(), config.context, config.horizon, config.schedules, config.batch);
-  print_memory(*model, config, flags.processes, weights, available);
-  require_memory(*model, config, 1, available - std::min(available, weights));
+  const auto machine = MachineMemory::alone(flags.processes, weights, available);
+  print_memory(*model, config, machine);
+  require_memory(*model, config, machine);
   note("measuring");
   const TimePlan plan = measure_time(*model, config, interrupt_token());
   print_time(config, plan);

@@ -24,7 +24,7 @@ namespace sol::app {
 namespace {
 
 constexpr const char* parent_variable = "SOL_PARENT";
-constexpr std::chrono::seconds patience{30};
+constexpr std::chrono::seconds patience{10};
 
 pid_t start(int rank, int count, int port) {
   std::vector<std::string> variables{fmt::format("RANK={}", rank),
@@ -69,6 +69,10 @@ void signal_all(const std::vector<pid_t>& children, int number) {
 }
 
 }  // namespace
+
+bool started_by_run_processes() {
+  return std::getenv(parent_variable) != nullptr;
+}
 
 void end_with_parent() {
   const char* parent = std::getenv(parent_variable);

@@ -5,10 +5,13 @@ namespace sol::app {
 
 // Starts this command line `count` times more, each with the environment variables by which
 // torchrun tells a process its rank, and waits for all of them. Signals that end this process are
-// passed on. Once a process has failed the others have half a minute to end, which they do by
-// themselves (training/process_group.h). Returns 0 or the first failure's exit status. Throws Error
-// when a process cannot be started; those that were are ended.
+// passed on. Once a process has failed the others have ten seconds to end, which they do by
+// themselves (training/process_group.h) unless they are stopped or hang. Returns 0 or the first
+// failure's exit status. Throws Error when a process cannot be started; those that were are ended.
 int run_processes(int count);
+
+// Whether run_processes has started this process.
+bool started_by_run_processes();
 
 // Ends this process with the one that started it, where run_processes did.
 void end_with_parent();

@@ -112,6 +112,8 @@ int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add
     return finish_output(parse(argc, argv, add_commands, text), text.name);
   } catch (const OutputClosed&) {
     return output_closed;
+  } catch (const CancelledQuietly&) {
+    return 128 + interrupting_signal();
   } catch (const Cancelled&) {
     print_error("interrupted");
     return 128 + interrupting_signal();

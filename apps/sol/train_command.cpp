@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/stopwatch.h"
 #include "base/system_memory.h"
 #include "base/threads.h"
 #include "commands.h"
@@ -53,6 +54,17 @@ std::string describe(const CollectionMetrics& m) {
   if (m.distil_share > 0) text += fmt::format("  distilled {:.0f} %", 100 * m.distil_share);
   return text + fmt::format("  {:.1f} s ({:.0f} tok/s)  {} left", m.seconds,
                             m.decode_tokens_per_second, format_duration(m.seconds_left));
+}
+
+// Before any work: which of the two options takes what was named.
+void require_right_kind_of_data(const TrainFlags& flags) {
+  for (const std::filesystem::path& file : flags.data)
+    if (std::error_code unknown; std::filesystem::is_directory(file, unknown))
+      fail("--data {}: is a directory; --train-data takes one, --data takes files", file.string());
+  if (std::error_code unknown;
+      !flags.corpus.empty() && std::filesystem::is_regular_file(flags.corpus, unknown))
+    fail("--train-data {}: is a file; --data takes one, --train-data takes a directory",
+         flags.corpus.string());
 }
 
 // --data's files, --train-data's corpus, prepared in the cache where that has not been done, or
@@ -118,8 +130,12 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   // Before minutes of tokenising.
   if (group.leads()) require_trainable(model->config(), config, flags.options);
   if (ranks.local_rank == 0) {
-    const uint64_t weights = resident_memory() - before;
-    require_memory(*model, config, ranks.local_size, available - std::min(available, weights));
+    const uint64_t after = resident_memory();
+    require_memory(*model, config,
+                   {.processes = ranks.local_size,
+                    .all_processes = ranks.size,
+                    .weights = after - std::min(after, before),
+                    .available = available});
   }
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   // From here on there is something to tidy up before ending.
@@ -130,24 +146,36 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
       throw Cancelled();
     return;
   }
-  note("{}: {} actions, {} updates; {} blocks of {} tokens; {}{} threads", config.name,
-       config.space.size(), config.updates, data.size(), data.block_length(),
+  note("{}: {} actions, {}; {} blocks of {} tokens; {}{}", config.name, config.space.size(),
+       counted(config.updates, "update"), data.size(), data.block_length(),
        group.size() > 1 ? fmt::format("{} processes, here ", group.size()) : std::string(),
-       thread_count());
+       counted(thread_count(), "thread"));
 
+  note("a batch: a dense pass of {} x {} tokens, then {} steps of {} schedules", config.batch,
+       config.context, config.horizon, config.batch * config.schedules);
   ProgressLine progress(30.0);
-  std::string last = "collecting the first schedules";
+  std::string last = "collecting the first schedules", collected;
+  Stopwatch since_batch;
   const TrainingCallbacks callbacks{
       .on_collection =
           [&](const CollectionMetrics& m) {
             last = describe(m);
+            collected.clear();
+            since_batch = {};
             progress.update(last);
           },
       .on_batch =
           [&](const BatchProgress& p) {
             if (p.steps < p.target_steps) {
-              progress.update(fmt::format("{}  [{}/{}]", last, p.steps, p.target_steps));
+              collected = fmt::format("  [{}/{}]", p.steps, p.target_steps);
+              since_batch = {};
+              progress.update(last + collected);
             }
+          },
+      .on_rollout =
+          [&](int step, int of) {
+            if (since_batch.seconds() < 5) return;  // batches say enough
+            progress.update(last + collected + fmt::format("  step {} of {}", step, of));
           },
       .on_note =
           [&](const std::string& text) {
@@ -160,13 +188,19 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   if (!outcome.finished) throw Cancelled();
   if (const uint64_t peak = model->device_peak_bytes(); peak > 0)
     note("{}: at most {:.2f} GB of memory", model->device(), static_cast<double>(peak) / 1e9);
-  note("trained for {} updates; the controller is in {}", outcome.updates,
+  note("trained for {}; the controller is in {}", counted(outcome.updates, "update"),
        flags.options.out.string());
 }
 
 void train_as_rank(TrainFlags& flags, const RankEnvironment& ranks) {
   try {
-    const std::unique_ptr<ConnectedGroup> group = connect_processes(ranks);
+    const GroupOptions options;
+    require_known_address(ranks);
+    // Those that somebody else starts may come minutes apart, or never.
+    if (!started_by_run_processes())
+      note("rank {} of {}: waiting for the other processes at {}:{}, {:.0f} s at most", ranks.rank,
+           ranks.size, ranks.address, ranks.port, options.connect_seconds);
+    const std::unique_ptr<ConnectedGroup> group = connect_processes(ranks, options);
     try {
       train(flags, ranks, *group);
     } catch (const Cancelled&) {
@@ -176,7 +210,8 @@ void train_as_rank(TrainFlags& flags, const RankEnvironment& ranks) {
       throw;
     }
   } catch (const Cancelled&) {
-    throw;
+    if (ranks.rank == 0) throw;
+    throw CancelledQuietly();  // the leading process says it
   } catch (const std::bad_alloc&) {
     fail("rank {}: out of memory", ranks.rank);
   } catch (const std::exception& e) {
@@ -188,9 +223,17 @@ void run_train(TrainFlags& flags) {
   choose_openblas_kernels();
   end_with_parent();
   const std::optional<RankEnvironment> ranks = rank_environment();
-  if (ranks && flags.processes > 0 && ranks->size != flags.processes)
-    fail("--processes {}: was started as one of {} processes already", flags.processes,
-         ranks->size);
+  if (ranks && flags.processes > 0 && !started_by_run_processes())
+    fail(
+        "--processes {}: by its environment (RANK and WORLD_SIZE, or mpirun's variables) this "
+        "process is one of {} processes already; leave out one of the two",
+        flags.processes, ranks->size);
+  require_right_kind_of_data(flags);
+  const int processes = ranks ? ranks->size : flags.processes;
+  if (processes > 1)
+    require_shareable(read_config(flags.config, flags.model.seed), processes,
+                      flags.model.deterministic);
+  require_weights_fit(flags.model, flags.config.available());
   if (!ranks && flags.processes > 1) {
     if (const int code = run_processes(flags.processes); code != 0) std::exit(code);
     return;

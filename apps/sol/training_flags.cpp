@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 #include "base/system_memory.h"
+#include "training/lanes.h"
+#include "training/memory_plan.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -45,6 +47,15 @@ TrainingConfig read_config(const TrainingConfigFlags& flags, uint64_t seed) {
   if (flags.updates > 0) config.updates = flags.updates;
   if (flags.seed->count() > 0) config.seed = seed;
   return config;
+}
+
+void require_shareable(const TrainingConfig& config, int processes, bool deterministic) {
+  Lanes::share(config.batch, config.schedules, deterministic, 0, processes);
+}
+
+void require_weights_fit(const ModelFlags& model, uint64_t available) {
+  if (!model.device.starts_with("cuda"))
+    require_memory_of_weights(model.model_dir(), model_options(model), available);
 }
 
 }  // namespace sol::app

@@ -28,4 +28,11 @@ void add_training_config_flags(CLI::App& command, TrainingConfigFlags& flags, Mo
 // that is none.
 TrainingConfig read_config(const TrainingConfigFlags& flags, uint64_t seed);
 
+// Throws Error where so many processes cannot share a loader batch: before any of them is started.
+void require_shareable(const TrainingConfig& config, int processes, bool deterministic);
+
+// Throws Error where the model's weights alone need more than `available` bytes: before they are
+// loaded. Those of a GPU's model are not in this machine's memory.
+void require_weights_fit(const ModelFlags& model, uint64_t available);
+
 }  // namespace sol::app

@@ -85,6 +85,8 @@ std::string settings(const RunHistory& history) {
   rows += settings_row("Model",
                        fmt::format("{}, fingerprint {}", run("model"), run("model_fingerprint")));
   rows += settings_row("Data", text_at(record, {"blocks"}) + " blocks");
+  if (record.contains("processes"))
+    rows += settings_row("Processes", text_at(record, {"processes"}));
   rows += settings_row("Rollouts",
                        fmt::format("context {}, horizon {}, {} schedules of each of {} inputs; "
                                    "collections of {} steps",

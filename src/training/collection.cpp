@@ -29,13 +29,15 @@ std::vector<RolloutInput> own_inputs(const CollectionPlan& plan, DataOrder& orde
 
 std::vector<Schedule> roll_out_together(const CollectionPlan& plan, const Policy& policy,
                                         DataOrder& order, int64_t position, RolloutTimes& times,
+                                        const std::function<void(int step)>& on_step,
                                         std::stop_token stop) {
   const TrainingConfig& config = plan.config;
   std::vector<Schedule> own;
   bool stopped = stop.stop_requested();
   try {
     if (!stopped)
-      own = roll_out(plan.model, policy, config, own_inputs(plan, order, position), &times, stop);
+      own = roll_out(plan.model, policy, config, own_inputs(plan, order, position), &times, stop,
+                     on_step);
   } catch (const Cancelled&) {
     stopped = true;  // the others wait to hear of it
   }
@@ -55,15 +57,14 @@ std::vector<Schedule> roll_out_together(const CollectionPlan& plan, const Policy
 }  // namespace
 
 Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& order,
-                   int64_t position, const std::function<void(int64_t steps)>& on_batch,
-                   std::stop_token stop) {
+                   int64_t position, const CollectionCallbacks& callbacks, std::stop_token stop) {
   const TrainingConfig& config = plan.config;
   Collection out;
   int64_t steps = 0, batches = 0;
   double deviations = 0;
   while (steps < config.target_steps) {
-    std::vector<Schedule> schedules =
-        roll_out_together(plan, policy, order, position + out.inputs, out.times, stop);
+    std::vector<Schedule> schedules = roll_out_together(plan, policy, order, position + out.inputs,
+                                                        out.times, callbacks.on_rollout, stop);
     out.inputs += config.batch;
     deviations += assign_advantages(schedules, config.schedules, config.advantage);
     if (config.loss.distil > 0)
@@ -71,7 +72,7 @@ Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& 
     ++batches;
     steps += static_cast<int64_t>(schedules.size()) * config.horizon;
     std::move(schedules.begin(), schedules.end(), std::back_inserter(out.schedules));
-    if (on_batch) on_batch(steps);
+    if (callbacks.on_batch) callbacks.on_batch(steps);
   }
   out.advantage_deviation = deviations / static_cast<double>(batches);
   return out;

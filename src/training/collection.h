@@ -29,6 +29,11 @@ struct Collection {
   int64_t distilled = 0;  // inputs of which a schedule is distilled
 };
 
+struct CollectionCallbacks {
+  std::function<void(int64_t steps)> on_batch{};  // steps collected so far
+  std::function<void(int step)> on_rollout{};     // within a batch, as in roll_out
+};
+
 // What stays the same from one collection to the next.
 struct CollectionPlan {
   FrozenModel& model;
@@ -39,11 +44,9 @@ struct CollectionPlan {
 };
 
 // Rolls out loader batches from `position` of the data on until there are config.target_steps.
-// `on_batch` is told the steps so far. Throws Cancelled, on every process, when `stop` was
-// requested on any.
+// Throws Cancelled, on every process, when `stop` was requested on any.
 Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& order,
-                   int64_t position, const std::function<void(int64_t steps)>& on_batch,
-                   std::stop_token stop);
+                   int64_t position, const CollectionCallbacks& callbacks, std::stop_token stop);
 
 // Fills in what the schedules say: steps, reward, perplexity, budgets, penalty, times and rates.
 void summarise(const Collection& collection, const TrainingConfig& config, CollectionMetrics& m);

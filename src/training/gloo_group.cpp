@@ -10,7 +10,9 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ATen.h>
 // clang-format on
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -18,6 +20,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/stopwatch.h"
 #include "training/liveness.h"
 
 namespace sol {
@@ -41,27 +44,68 @@ bool is_loopback(const std::string& address) {
 }
 
 [[noreturn]] void fail_to_meet(const RankEnvironment& environment, double seconds,
-                               const std::exception& why) {
+                               const std::string& why) {
   fail(
       "rank {} of {} cannot meet the other processes at {}:{} within {:.0f} s: {}. Are all of them "
       "started, with the same address and a port that is free there (MASTER_ADDR, MASTER_PORT)? On "
       "a machine with several network interfaces GLOO_SOCKET_IFNAME names the right one",
-      environment.rank, environment.size, environment.address, environment.port, seconds,
-      first_line(why));
+      environment.rank, environment.size, environment.address, environment.port, seconds, why);
 }
 
-Store meet(const RankEnvironment& environment, bool listen, bool wait_for_all, double seconds) {
+// The time that all of connecting may take together.
+class Deadline {
+ public:
+  explicit Deadline(double seconds) : seconds_(seconds) {}
+  double seconds() const { return seconds_; }
+  // Whole seconds, as c10d cuts off fractions, and some time even at the end, so that who gives up
+  // is wait_for_all, with a better message.
+  double left() const { return std::ceil(std::max(1.0, seconds_ - time_.seconds())); }
+  bool over() const { return time_.seconds() >= seconds_; }
+
+ private:
+  const double seconds_;
+  Stopwatch time_;
+};
+
+Store open_store(const RankEnvironment& environment, bool listen, const Deadline& deadline) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(environment.port);
   options.isServer = listen;
   options.numWorkers = static_cast<size_t>(environment.size);
-  options.waitWorkers = wait_for_all;
-  options.timeout = milliseconds(seconds);
+  options.waitWorkers = false;  // it would give up without saying so; wait_for_all does it
+  options.timeout = milliseconds(deadline.left());
   try {
     return c10::make_intrusive<c10d::TCPStore>(environment.address, options);
   } catch (const std::exception& e) {
-    fail_to_meet(environment, seconds, e);
+    fail_to_meet(environment, deadline.seconds(), first_line(e));
   }
+}
+
+// Who is missing, when the time is over.
+void wait_for_all(const RankEnvironment& environment, const Store& store,
+                  const Deadline& deadline) {
+  const auto key = [](int rank) { return fmt::format("here/{}", rank); };
+  try {
+    store->set(key(environment.rank), std::vector<uint8_t>{1});
+    for (int rank = 0; rank < environment.size; ++rank) {
+      while (!store->check({key(rank)})) {
+        if (deadline.over())
+          fail_to_meet(environment, deadline.seconds(), fmt::format("rank {} has not come", rank));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    fail_to_meet(environment, deadline.seconds(), first_line(e));
+  }
+}
+
+Store meet(const RankEnvironment& environment, const Deadline& deadline) {
+  require_known_address(environment);
+  Store store = open_store(environment, environment.rank == 0, deadline);
+  wait_for_all(environment, store, deadline);
+  return store;
 }
 
 class StoreBoard : public SharedBoard {
@@ -91,8 +135,8 @@ class Gloo : public c10d::ProcessGroupGloo {
 };
 
 c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment, const Store& store,
-                                   double seconds) {
-  auto options = c10d::ProcessGroupGloo::Options::create(milliseconds(seconds));
+                                   const Deadline& deadline) {
+  auto options = c10d::ProcessGroupGloo::Options::create(milliseconds(deadline.left()));
   try {
     if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface)
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
@@ -106,21 +150,22 @@ c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment, const Sto
     gloo->wait_without_end();
     return gloo;
   } catch (const std::exception& e) {
-    fail_to_meet(environment, seconds, e);
+    fail_to_meet(environment, deadline.seconds(), first_line(e));
   }
 }
 
 class GlooGroup : public ConnectedGroup {
  public:
-  GlooGroup(const RankEnvironment& environment, const GroupOptions& options)
+  GlooGroup(const RankEnvironment& environment, const GroupOptions& options,
+            const Deadline& deadline)
       : rank_(environment.rank),
         size_(environment.size),
-        store_(meet(environment, rank_ == 0, true, options.connect_seconds)),
-        gloo_(make_gloo(environment, store_, options.connect_seconds)),
+        store_(meet(environment, deadline)),
+        gloo_(make_gloo(environment, store_, deadline)),
         // A connection of its own: the store's calls exclude each other, and some wait.
         liveness_(std::make_unique<Liveness>(
             std::make_unique<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>(
-                "sol", meet(environment, false, false, options.connect_seconds))),
+                "sol", open_store(environment, false, deadline))),
             rank_, size_, LivenessOptions{.silence_seconds = options.silence_seconds})) {}
 
   ~GlooGroup() override {
@@ -223,8 +268,8 @@ class GlooGroup : public ConnectedGroup {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& e) {
-      // A peer that failed closes its connection; its report may be on its way.
-      liveness_->wait_for_report(2.5);
+      // A peer that fails reports why before it closes its connection.
+      liveness_->look_for_report(0.3);
       require_all_well();
       fail(
           "the connection to another process of the run is lost ({}): it was killed, ran out of "
@@ -249,7 +294,7 @@ class GlooGroup : public ConnectedGroup {
 
 std::unique_ptr<ConnectedGroup> connect_processes(const RankEnvironment& environment,
                                                   const GroupOptions& options) {
-  return std::make_unique<GlooGroup>(environment, options);
+  return std::make_unique<GlooGroup>(environment, options, Deadline(options.connect_seconds));
 }
 
 }  // namespace sol

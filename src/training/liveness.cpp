@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 
@@ -24,7 +25,9 @@ std::string alive_key(int rank) {
 
 constexpr const char* failure_key = "failure";
 constexpr const char* done = "done";
-constexpr double report_patience = 2;  // seconds
+constexpr const char* board_is_lost =
+    "the connection to rank 0, where the processes meet, is lost: it ended or was killed";
+constexpr double report_patience = 1;  // seconds
 
 }  // namespace
 
@@ -70,13 +73,16 @@ void Liveness::fail_with(const std::string& why) {
   changed_.notify_all();
 }
 
+void Liveness::read_failure() {
+  if (!board_->has(failure_key)) return;
+  const std::string why = board_->get(failure_key);
+  board_->set(fmt::format("read/{}", rank_), "1");
+  fail_with(why);
+}
+
 void Liveness::look_around() {
-  if (board_->has(failure_key)) {
-    const std::string why = board_->get(failure_key);
-    board_->set(fmt::format("read/{}", rank_), "1");
-    fail_with(why);
-    return;
-  }
+  read_failure();
+  if (!why_.empty()) return;
   for (int r = 0; r < size_; ++r) {
     Sign& sign = signs_[static_cast<size_t>(r)];
     if (r == rank_ || sign.done) continue;
@@ -99,15 +105,21 @@ void Liveness::look_around() {
 
 void Liveness::watch(std::stop_token stop) {
   std::unique_lock lock(mutex_);
+  double next_sign = now();
   while (!stop.stop_requested() && why_.empty() && !reported_) {
     try {
-      board_->set(alive_key(rank_), fmt::format("{}", ++beats_));
-      look_around();
+      if (now() >= next_sign) {
+        next_sign = now() + options_.interval_seconds;
+        board_->set(alive_key(rank_), fmt::format("{}", ++beats_));
+        look_around();
+      } else {
+        read_failure();
+      }
     } catch (const std::exception&) {
-      fail_with(
-          "the connection to rank 0, where the processes meet, is lost: it ended or was killed");
+      fail_with(board_is_lost);
     }
-    changed_.wait_for(lock, stop, seconds(options_.interval_seconds), [] { return false; });
+    const double pause = std::min(options_.news_seconds, options_.interval_seconds);
+    changed_.wait_for(lock, stop, seconds(pause), [] { return false; });
   }
 }
 
@@ -132,9 +144,18 @@ void Liveness::report(const std::string& why) noexcept {
   }
 }
 
-void Liveness::wait_for_report(double patience) {
+void Liveness::look_for_report(double patience) noexcept {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, seconds(patience), [this] { return !why_.empty(); });
+  try {
+    const double deadline = now() + patience;
+    while (why_.empty()) {
+      read_failure();
+      if (!why_.empty() || now() >= deadline) return;
+      changed_.wait_for(lock, seconds(0.05));
+    }
+  } catch (const std::exception&) {
+    fail_with(board_is_lost);
+  }
 }
 
 }  // namespace sol

@@ -23,11 +23,13 @@ class SharedBoard {
 };
 
 struct LivenessOptions {
-  double interval_seconds = 1;
+  double interval_seconds = 1;  // of signs of life
   double silence_seconds = 30;
+  double news_seconds = 0.25;  // of looking whether somebody has failed
 };
 
-// A thread that writes "alive/RANK" every interval and watches the others' and "failure".
+// A thread that writes "alive/RANK" every interval and watches the others' and, more often,
+// "failure".
 class Liveness {
  public:
   Liveness(std::unique_ptr<SharedBoard> board, int rank, int size, const LivenessOptions& options);
@@ -40,15 +42,15 @@ class Liveness {
   std::stop_token failure() const { return failure_.get_token(); }
   std::string why() const;  // of a failure; empty where there is none
 
-  // The first report of all ranks counts. Waits, two seconds at most, until the others have read
-  // it.
+  // The first report of all ranks counts. Waits, a second at most, until the others have read it.
   void report(const std::string& why) noexcept;
 
-  // Blocks until another rank's report is known or `seconds` have passed.
-  void wait_for_report(double seconds);
+  // Looks for another rank's report now, and until `seconds` have passed or why() says one.
+  void look_for_report(double seconds) noexcept;
 
  private:
   void watch(std::stop_token stop);
+  void read_failure();
   void look_around();
   void fail_with(const std::string& why);
 

@@ -1,6 +1,7 @@
 #include "training/memory_plan.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/fail.h"
 #include "engine/kv_cache.h"
@@ -9,6 +10,10 @@ namespace sol {
 namespace {
 
 constexpr uint64_t f32 = sizeof(float);
+// What a process takes beyond all that is counted below: code, LibTorch's libraries, threads,
+// allocators (measured: 197 MiB beyond the rest of the list on the embedded model, 170 on a 1B
+// one).
+constexpr uint64_t program_bytes = uint64_t{200} << 20;
 
 uint64_t product(std::initializer_list<int64_t> factors) {
   uint64_t out = 1;
@@ -21,9 +26,10 @@ int64_t divide_up(int64_t a, int64_t b) {
 }
 
 // Of the prefixes, shared by their schedules, and of what each schedule writes behind them.
-uint64_t cache_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs) {
+uint64_t cache_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs,
+                     Precision precision) {
   const auto type =
-      model.precision() == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32;
+      precision == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32;
   const CacheLayout layout(model.config(), config.sequence, type);
   const int64_t whole = config.context / layout.tokens;
   const int64_t end = divide_up(config.context + config.horizon, layout.tokens);
@@ -88,7 +94,9 @@ uint64_t MemoryPlan::total() const {
   return bytes;
 }
 
-MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, int processes) {
+MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, int processes,
+                       Precision precision) {
+  if (precision == Precision::automatic) precision = model.precision();
   const int64_t inputs = divide_up(config.batch, processes);
   const int64_t vocabulary = model.config().vocab_size;
   const uint64_t parameters = policy_parameters(model, config) * f32;
@@ -96,10 +104,11 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   const bool gpu = model.device().starts_with("cuda");
   std::vector<MemoryItem>& executing = gpu ? plan.gpu_items : plan.items;
   if (gpu) {
-    const uint64_t element = model.precision() == Precision::bf16 ? 2 : 4;
+    const uint64_t element = precision == Precision::bf16 ? 2 : 4;
     executing.push_back({"weights", model.parameter_count() * element});
   }
-  executing.push_back({"cache: prefixes and schedules", cache_bytes(model, config, inputs)});
+  executing.push_back(
+      {"cache: prefixes and schedules", cache_bytes(model, config, inputs, precision)});
   executing.push_back({"dense pass", pass_bytes(model, config, inputs)});
   if (model.device() != "native")
     executing.push_back(
@@ -113,47 +122,19 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   plan.items.push_back({"policy: gradients", (processes > 1 ? 5 : 2) * parameters});
   plan.items.push_back({"policy: AdamW's moments", 4 * parameters});
   plan.items.push_back({"policy: a minibatch's activations", minibatch_bytes(model, config)});
+  plan.items.push_back({"the program and its libraries", program_bytes});
   return plan;
 }
 
-std::string advice_to_fit(const FrozenModel& model, const TrainingConfig& config, int processes,
-                          uint64_t bytes) {
-  const auto needed = [&](const TrainingConfig& c, int n) {
-    return static_cast<uint64_t>(n) * plan_memory(model, c, n).total();
-  };
-  if (needed(config, processes) <= bytes) return "";
-  std::vector<std::string> ways;
-  const auto offer = [&](const TrainingConfig& c, int n, const std::string& text) {
-    const uint64_t need = needed(c, n);
-    if (need <= bytes) ways.push_back(fmt::format("{} ({})", text, format_bytes(need)));
-    return need <= bytes;
-  };
-  if (processes > 1)
-    for (int n = processes - 1; n >= 1; --n)
-      if (offer(config, n, fmt::format("--processes {}", n))) break;
-  for (TrainingConfig c = config; c.batch > processes && c.batch > 1;) {
-    c.batch = std::max(processes, c.batch / 2);
-    if (offer(c, processes, fmt::format("--set rollout.batch={}", c.batch))) break;
-  }
-  for (TrainingConfig c = config; c.context > 64;) {
-    c.context /= 2;
-    if (offer(c, processes, fmt::format("--set rollout.context={}", c.context))) break;
-  }
-  for (TrainingConfig c = config; c.target_steps > 1;) {
-    c.target_steps /= 2;
-    if (offer(c, processes, fmt::format("--set optimisation.target_steps={}", c.target_steps)))
-      break;
-  }
-  for (TrainingConfig c = config; c.minibatch_schedules() > 1;) {
-    c.minibatch /= 2;
-    if (offer(c, processes, fmt::format("--set optimisation.minibatch={}", c.minibatch))) break;
-  }
-  if (ways.empty())
-    return "no single setting makes it fit: lower rollout.batch and rollout.context together, load "
-           "the weights as --weights int8 or keep the cache as --precision bf16";
-  std::string text = "fits with ";
-  for (size_t i = 0; i < ways.size(); ++i) text += (i > 0 ? ", or " : "") + ways[i];
-  return text;
+int weight_copies(const FrozenModel& model, int processes) {
+  return model.device() == "native" ? 1 : processes;
+}
+
+uint64_t memory_needed(const FrozenModel& model, const TrainingConfig& config,
+                       const MachineMemory& machine) {
+  const auto processes = static_cast<uint64_t>(machine.processes);
+  return processes * plan_memory(model, config, machine.all_processes).total() +
+         static_cast<uint64_t>(weight_copies(model, machine.processes)) * machine.weights;
 }
 
 std::string format_bytes(uint64_t bytes) {
@@ -162,19 +143,48 @@ std::string format_bytes(uint64_t bytes) {
   return mib >= 10 ? fmt::format("{:.0f} MiB", mib) : fmt::format("{:.1f} MiB", mib);
 }
 
-void require_memory(const FrozenModel& model, const TrainingConfig& config, int processes,
-                    uint64_t available) {
-  const MemoryPlan plan = plan_memory(model, config, processes);
-  const uint64_t needed = static_cast<uint64_t>(processes) * plan.total();
-  if (needed <= available) return;
-  const auto largest =
-      std::ranges::max_element(plan.items, {}, [](const MemoryItem& item) { return item.bytes; });
+void require_memory(const FrozenModel& model, const TrainingConfig& config,
+                    const MachineMemory& machine) {
+  const uint64_t need = memory_needed(model, config, machine);
+  if (need <= machine.available) return;
+  const MemoryPlan plan = plan_memory(model, config, machine.all_processes);
+  // Of what a setting can lower: all but the program itself, which is the last.
+  const auto largest = std::ranges::max_element(plan.items.begin(), plan.items.end() - 1, {},
+                                                [](const MemoryItem& item) { return item.bytes; });
+  const auto processes = static_cast<uint64_t>(machine.processes);
+  const auto copies = static_cast<uint64_t>(weight_copies(model, machine.processes));
   fail(
-      "training needs {} beside the model's weights (most of it for {}: {}), but {} are available; "
-      "{}",
-      format_bytes(needed), largest->what,
-      format_bytes(static_cast<uint64_t>(processes) * largest->bytes), format_bytes(available),
-      advice_to_fit(model, config, processes, available));
+      "training{} needs {} (the model's weights {}; of what settings can lower most for {}: {}), "
+      "but {} are "
+      "available; {}",
+      processes > 1 ? fmt::format(" with {} processes", processes) : "", format_bytes(need),
+      format_bytes(copies * machine.weights), largest->what,
+      format_bytes(processes * largest->bytes), format_bytes(machine.available),
+      advice_to_fit(model, config, machine));
+}
+
+void require_memory_of_weights(const std::filesystem::path& dir, const ModelOptions& options,
+                               uint64_t available) {
+  namespace fs = std::filesystem;
+  uint64_t stored = 0;
+  std::error_code unknown;  // loading will say what is wrong with them
+  for (fs::directory_iterator entries(dir, unknown), end; !unknown && entries != end;
+       entries.increment(unknown)) {
+    if (entries->path().extension() != ".safetensors") continue;
+    const uint64_t bytes = entries->file_size(unknown);
+    if (!unknown) stored += bytes;
+  }
+  // Of float32 in the file, the most that each option could make of it.
+  const uint64_t least = options.weights == WeightFormat::int4   ? stored / 8
+                         : options.weights == WeightFormat::int8 ? stored / 4
+                         : options.precision == Precision::bf16  ? stored / 2
+                                                                 : stored;
+  if (least <= available) return;
+  fail("{}: the model's weights alone take {} or more, but {} are available; {}", dir.string(),
+       format_bytes(least), format_bytes(available),
+       options.weights == WeightFormat::automatic && stored / 2 < available
+           ? "--weights int8 or int4 holds them in less, or take a smaller model"
+           : "take a smaller model");
 }
 
 }  // namespace sol

@@ -1,5 +1,8 @@
 #include "training/rank_environment.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -73,6 +76,19 @@ std::optional<RankEnvironment> rank_environment() {
   }
   out.port = variable("MASTER_PORT") ? number("MASTER_PORT", 1, 65535) : default_port;
   return out;
+}
+
+void require_known_address(const RankEnvironment& environment) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(environment.address.c_str(), nullptr, &hints, &found);
+  if (error != 0)
+    fail(
+        "the environment variable MASTER_ADDR = {} names no machine that can be found from here: "
+        "{}; it must be a name or address of the machine that rank 0 runs on",
+        environment.address, gai_strerror(error));
+  freeaddrinfo(found);
 }
 
 }  // namespace sol

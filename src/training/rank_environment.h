@@ -22,4 +22,8 @@ struct RankEnvironment {
 // that is missing, no number or out of range.
 std::optional<RankEnvironment> rank_environment();
 
+// Throws Error, with the system's reason, where the address is no name or number of a machine:
+// before anybody tries to reach it for minutes.
+void require_known_address(const RankEnvironment& environment);
+
 }  // namespace sol

@@ -117,7 +117,8 @@ Budget draw_budget(const TrainingConfig& config, uint64_t position) {
 
 std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
                                const TrainingConfig& config, std::span<const RolloutInput> inputs,
-                               RolloutTimes* times, std::stop_token stop) {
+                               RolloutTimes* times, std::stop_token stop,
+                               const std::function<void(int step)>& on_step) {
   const size_t steps = static_cast<size_t>(config.horizon),
                group = static_cast<size_t>(config.schedules);
   const size_t context = static_cast<size_t>(config.context);
@@ -127,6 +128,7 @@ std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
            config.block_length());
     }
   }
+  if (on_step) on_step(0);
   const Stopwatch prefill_time;
   Prefixes prefixes = prefill(model, config, inputs, stop);
   std::vector<std::vector<float>> dense;
@@ -175,6 +177,7 @@ std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
       }
       append(schedules[n], records[n], log_likelihood[n], reward);
     });
+    if (on_step) on_step(static_cast<int>(t));
   }
   for (size_t n = 0; n < controlled.size(); ++n) {
     schedules[n].budget = controlled[n].episode.budget();

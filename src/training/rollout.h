@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -34,9 +35,10 @@ Budget draw_budget(const TrainingConfig& config, uint64_t position);
 
 // K schedules of every input, neighbours in the result, with rewards but without advantages. Throws
 // Error for an input of the wrong length and whatever the model throws; Cancelled when `stop` was
-// requested.
+// requested. `on_step` is told 0 before the dense pass, then the steps done.
 std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
                                const TrainingConfig& config, std::span<const RolloutInput> inputs,
-                               RolloutTimes* times = nullptr, std::stop_token stop = {});
+                               RolloutTimes* times = nullptr, std::stop_token stop = {},
+                               const std::function<void(int step)>& on_step = {});
 
 }  // namespace sol

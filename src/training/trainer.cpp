@@ -27,13 +27,14 @@ namespace fs = std::filesystem;
 std::string data_identity(const BlockDataset& data) {
   Hash128 hash;
   const int64_t count = std::min<int64_t>(data.size(), 4096);
-  for (int64_t i = 0; i < count; ++i) hash.add(std::as_bytes(data.block(i * data.size() / count)));
+  for (int64_t i = 0; i < count; ++i)
+    hash.add(std::as_bytes(data.unverified_block(i * data.size() / count)));
   return hash.hexadecimal();
 }
 
 // What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
 Json run_identity(const FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
-                  const CostTable* costs) {
+                  const TrainerOptions& options) {
   Json settings = config.to_json();
   settings.erase("name");
   settings.erase("model");
@@ -42,11 +43,12 @@ Json run_identity(const FrozenModel& model, const BlockDataset& data, const Trai
                 {"model_fingerprint", model.fingerprint()},
                 {"precision", to_string(model.precision())},
                 {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
-  if (costs) identity["costs"] = costs->to_json();
+  if (options.costs) identity["costs"] = options.costs->to_json();
+  if (options.deterministic) identity["deterministic"] = true;
   if (model.weight_format() != WeightFormat::automatic)
     identity["weights"] = std::string(weights_name(model));
-  if (const auto options = model.outside_paper(); !options.empty())
-    identity["outside_paper"] = options;
+  if (const auto outside = model.outside_paper(); !outside.empty())
+    identity["outside_paper"] = outside;
   return identity;
 }
 
@@ -75,7 +77,7 @@ class Trainer {
               group},
         shape_(config.network_shape(model.config().hidden_size)),
         order_(data.size(), config.seed),
-        identity_(run_identity(model, data, config, options.costs.get())),
+        identity_(run_identity(model, data, config, options)),
         network_(shape_, first_parameters(), options.deterministic),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out) {}
@@ -230,6 +232,7 @@ class Trainer {
   Json run_record() const {
     return {{"config", config_.to_json()},
             {"blocks", plan_.data.size()},
+            {"processes", group_.size()},
             {"run",
              to_json(describe_run(model_, options_.model_name, config_.seed, options_.command))}};
   }
@@ -262,7 +265,10 @@ class Trainer {
         callbacks_.on_batch(
             {counters_.updates, config_.updates, steps, config_.target_steps, seconds_left()});
     };
-    return sol::collect(plan_, *policy, order_, position_, on_batch, stop);
+    const auto on_rollout = [&](int step) {
+      if (callbacks_.on_rollout) callbacks_.on_rollout(step, config_.horizon);
+    };
+    return sol::collect(plan_, *policy, order_, position_, {on_batch, on_rollout}, stop);
   }
 
   void collect_and_update(std::stop_token stop) {

@@ -49,6 +49,9 @@ struct BatchProgress {
 struct TrainingCallbacks {
   std::function<void(const CollectionMetrics&)> on_collection;
   std::function<void(const BatchProgress&)> on_batch;
+  // Within a loader batch: 0 before the dense pass over its inputs, then the steps of `of` that its
+  // schedules have done.
+  std::function<void(int step, int of)> on_rollout{};
   std::function<void(const std::string&)> on_note;  // a new epoch, a checkpoint, a resumed run
 };
 

@@ -25,10 +25,48 @@ TEST(PlanCommand, SaysMemoryAndTime) {
 }
 
 TEST(PlanCommand, SaysWhatToLower) {
-  const RunResult result = plan({"--memory-limit", "0.1", "--set", "rollout.batch=512"});
+  const RunResult result = plan({"--memory-limit", "0.4", "--set", "rollout.batch=512"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.out, testing::HasSubstr("does not fit: fits with --set rollout.batch="));
   EXPECT_THAT(result.err, testing::HasSubstr("training needs"));
+}
+
+// The table, its verdict and the error speak of all processes, and nothing is measured.
+TEST(PlanCommand, WhatDoesNotFitSeveralProcessesIsAnError) {
+  const RunResult result =
+      plan({"--memory-limit", "0.7", "--processes", "2", "--set", "rollout.batch=512"});
+  EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
+  EXPECT_THAT(result.out, testing::HasSubstr("once for all"));
+  EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("dense pass of")));
+  const std::string verdict = "does not fit: ";
+  const size_t begin = result.out.find(verdict);
+  ASSERT_NE(begin, std::string::npos) << result.out;
+  const std::string advice = result.out.substr(
+      begin + verdict.size(), result.out.find('\n', begin) - begin - verdict.size());
+  EXPECT_THAT(result.err, testing::HasSubstr("training with 2 processes needs"));
+  EXPECT_THAT(result.err, testing::HasSubstr(advice));
+  // What it offers does.
+  const std::string setting = "rollout.batch=";
+  const size_t at = advice.find(setting);
+  ASSERT_NE(at, std::string::npos) << advice;
+  const RunResult smaller = plan({"--memory-limit", "0.7", "--processes", "2", "--set",
+                                  advice.substr(at, advice.find(' ', at) - at)});
+  EXPECT_EQ(smaller.code, 0) << testing::PrintToString(smaller);
+}
+
+TEST(PlanCommand, ProcessesOnALibTorchDeviceHaveAModelEach) {
+  const RunResult result = plan({"--device", "cpu", "--processes", "2", "--memory-limit", "0.05"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out, testing::HasSubstr("weights, as loaded"));
+  EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("once for all")));
+}
+
+TEST(PlanCommand, ABatchHasAnInputForEachProcess) {
+  expect_error(plan({"--processes", "3"}), {"rollout.batch = 2", "3 processes"});
+}
+
+TEST(PlanCommand, AModelThatIsTooLargeIsNotLoaded) {
+  expect_error(plan({"--memory-limit", "0.001"}), {"weights alone take", "1.0 MiB are available"});
 }
 
 TEST(PlanCommand, BadInputIsNamed) {

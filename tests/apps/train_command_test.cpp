@@ -1,8 +1,12 @@
 // sol train, small: bad input, a full disk, interruption and going on.
+#include <algorithm>
 #include <fstream>
+#include <thread>
 
 #include "base/file_io.h"
+#include "base/free_port.h"
 #include "base/json.h"
+#include "base/stopwatch.h"
 #include "made_controller.h"
 
 namespace sol::test {
@@ -132,6 +136,7 @@ TEST_F(TrainCommand, SeveralProcessesGiveTheControllerOfOne) {
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
   EXPECT_NE(result.err.find("2 processes"), std::string::npos) << result.err;
   EXPECT_EQ(weights(), alone);
+  EXPECT_EQ(read_json(out / "run.json")["processes"], 2);
   expect_no_leftovers();
 
   // Every process says why none of them goes on: here the leader meets a run that is finished.
@@ -143,6 +148,7 @@ TEST_F(TrainCommand, SeveralProcessesStopAndGoOnTogether) {
   const RunResult stopped = train({"--processes", "2"}, {.interrupt_when = "update "}, "1000000");
   EXPECT_EQ(stopped.code, 128 + SIGTERM) << testing::PrintToString(stopped);
   EXPECT_NE(stopped.err.find("resume with --resume"), std::string::npos) << stopped.err;
+  EXPECT_EQ(stopped.err.find("sol: interrupted"), stopped.err.rfind("sol: interrupted"));
   const RunResult resumed = train({"--processes", "2", "--resume"}, {}, "200");
   EXPECT_EQ(resumed.code, 0) << testing::PrintToString(resumed);
 }
@@ -152,11 +158,71 @@ TEST_F(TrainCommand, ARankThatWasStartedWronglySaysSo) {
   expect_error(train({"--processes", "3"},
                      {.environment = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"}}),
                {"--processes 3", "one of 2 processes"});
-  expect_error(train({"--processes", "4"}), {"rollout.batch = 2", "4 processes"});
+  expect_error(train({"--processes", "2"},
+                     {.environment = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"}}),
+               {"--processes 2", "one of 2 processes", "leave out one"});
+  expect_error(
+      train({}, {.environment = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=no-such-host.invalid"}}),
+      {"rank 0: ", "MASTER_ADDR = no-such-host.invalid"});
+}
+
+TEST_F(TrainCommand, WhatProcessesCannotShareIsSaidOnceBeforeAnyIsStarted) {
+  const RunResult result = train({"--processes", "1000"});
+  expect_error(result, {"sol: rollout.batch = 2", "1000 processes"});
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+}
+
+TEST_F(TrainCommand, ARankSaysWhomItWaitsFor) {
+  const std::string port = std::to_string(free_port());
+  const RunResult result = train(
+      {},
+      {.environment = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port},
+       .kill_after = 0.5,
+       .kill_clock_from = "waiting for"});
+  EXPECT_EQ(result.signal, SIGKILL);
+  EXPECT_NE(result.err.find("rank 0 of 2: waiting for the other processes at 127.0.0.1:" + port +
+                            ", 300 s at most"),
+            std::string::npos)
+      << result.err;
+}
+
+// The process of this run with that rank; 0 where there is none (yet).
+pid_t find_rank(const fs::path& out, int rank) {
+  const std::string variable = "RANK=" + std::to_string(rank);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto has = [&](const char* file, const std::string& wanted) {
+      std::ifstream words(entry.path() / file, std::ios::binary);
+      for (std::string word; std::getline(words, word, '\0');)
+        if (word == wanted) return true;
+      return false;
+    };
+    if (has("cmdline", out.string()) && has("environ", variable)) return std::stoi(name);
+  }
+  return 0;
+}
+
+TEST_F(TrainCommand, AKilledProcessEndsTheRunSoon) {
+  RunResult result;
+  std::jthread run([&] { result = train({"--processes", "2"}, {}, "1000000"); });
+  const Stopwatch start;
+  while (!fs::exists(out / "train.jsonl") && start.seconds() < 120)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const pid_t killed = find_rank(out, 1);
+  ASSERT_GT(killed, 0);
+  const Stopwatch time;
+  kill(killed, SIGKILL);
+  run.join();
+  EXPECT_LT(time.seconds(), 4);  // half of it for a busy machine
+  EXPECT_EQ(result.code, 128 + SIGKILL) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("rank 1 was ended by signal 9"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("rank 0: "), std::string::npos) << result.err;
 }
 
 TEST_F(TrainCommand, WhatWillNotFitIsSaidBeforehand) {
-  expect_error(train({"--memory-limit", "0.1", "--set", "rollout.batch=512"}),
+  expect_error(train({"--memory-limit", "0.4", "--set", "rollout.batch=512"}),
                {"training needs ", "cache", "MiB are available", "--set rollout.batch="});
 }
 
@@ -220,6 +286,11 @@ TEST_F(TrainCommand, TakesACorpusAndWhatIsPreparedOfIt) {
   EXPECT_EQ(weights(), from_corpus);  // the same blocks in the same order
 
   expect_error(train({"--overwrite", "--data", "x.txt"}), {"--data", "--train-data"});
+  data_option = "--data";
+  expect_error(train({"--overwrite"}), {"--data " + ids.string(), "--train-data takes one"});
+  data_option = "--train-data";
+  text = corpus / "a.jsonl";
+  expect_error(train({"--overwrite"}), {"--train-data ", "a.jsonl", "--data takes one"});
   text = dir.path() / "none";
   expect_error(train({"--overwrite"}), {"none", "no such directory"});
 }

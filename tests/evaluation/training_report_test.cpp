@@ -72,9 +72,10 @@ TEST_F(TrainingReportTest, DamageIsNamed) {
 TEST_F(TrainingReportTest, NamesTheRunsSettings) {
   log(2);
   std::ofstream(dir_.path() / "run.json") << R"({"config": {"name": "tiny", "rollout": {"context":
-      1000, "horizon": 16}}, "blocks": 77, "run": {"model": "m", "command": "sol train <x>"}})";
+      1000, "horizon": 16}}, "blocks": 77, "processes": 3, "run": {"model": "m", "command": "sol train <x>"}})";
   const std::string page = training_report({{"r", read()}});
-  for (const char* text : {"tiny", "77 blocks", "horizon 16", "sol train &lt;x&gt;", "16000"})
+  for (const char* text :
+       {"tiny", "77 blocks", "horizon 16", "sol train &lt;x&gt;", "16000", "Processes</td><td>3<"})
     EXPECT_THAT(page, HasSubstr(text));
   // An earlier version's run, of which only the controller says what it was.
   fs::remove(dir_.path() / "run.json");

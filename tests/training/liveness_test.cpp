@@ -94,6 +94,24 @@ TEST_F(LivenessTest, AReportReachesTheOthers) {
   EXPECT_EQ(store_->values.at("failure"), "rank 1: out of memory");
 }
 
+// Who has lost a connection need not wait for the next look around.
+TEST_F(LivenessTest, AReportIsFoundWhenItIsLookedFor) {
+  Liveness leader(std::make_unique<Board>(store_), 0, 2,
+                  {.interval_seconds = 60, .silence_seconds = 60, .news_seconds = 60});
+  EXPECT_EQ(leader.why(), "");
+  leader.look_for_report(0.01);
+  EXPECT_EQ(leader.why(), "");
+  {
+    const std::lock_guard lock(store_->mutex);
+    store_->values["failure"] = "rank 1: disk full";
+    store_->values["alive/1"] = "done";
+  }
+  const Stopwatch time;
+  leader.look_for_report(30);
+  EXPECT_LT(time.seconds(), 10);
+  EXPECT_EQ(leader.why(), "rank 1: disk full");
+}
+
 TEST_F(LivenessTest, LosingTheBoardIsAFailure) {
   const auto other = start(1);
   {

@@ -1,6 +1,9 @@
 #include "training/memory_plan.h"
 
+#include <gmock/gmock.h>
+
 #include "base/random.h"
+#include "engine_torch/torch_model.h"
 #include "support.h"
 #include "throws.h"
 
@@ -57,16 +60,94 @@ TEST_F(MemoryPlanTest, ProcessesShareABatch) {
 TEST_F(MemoryPlanTest, AdviceFits) {
   config_.batch = 64;
   config_.context = 200;
-  const uint64_t all = plan_memory(*model_, config_, 1).total();
-  EXPECT_EQ(advice_to_fit(*model_, config_, 1, all), "");
-  EXPECT_NO_THROW(require_memory(*model_, config_, 1, all));
+  const uint64_t weights = 1 << 20;
+  const uint64_t all = plan_memory(*model_, config_, 1).total() + weights;
+  const auto machine = [&](uint64_t available) {
+    return MachineMemory::alone(1, weights, available);
+  };
+  EXPECT_EQ(advice_to_fit(*model_, config_, machine(all)), "");
+  EXPECT_NO_THROW(require_memory(*model_, config_, machine(all)));
   TrainingConfig smaller = config_;
   smaller.batch = 16;
-  const uint64_t less = plan_memory(*model_, smaller, 1).total();
-  EXPECT_THAT([&] { require_memory(*model_, config_, 1, less); },
+  const uint64_t less = plan_memory(*model_, smaller, 1).total() + weights;
+  EXPECT_THAT([&] { require_memory(*model_, config_, machine(less)); },
               throws({"training needs ", "cache", "are available", "--set rollout.batch=16 ("}));
-  EXPECT_THAT([&] { require_memory(*model_, config_, 1, 1000); },
-              throws({"0.0 MiB are available", "--weights int8"}));
+  EXPECT_THAT([&] { require_memory(*model_, config_, machine(1000)); },
+              throws({"0.0 MiB are available", "nothing makes it fit: with ", "rollout.batch=1",
+                      "it would still take "}));
+}
+
+// What is said of several processes is of all of them, and fits them.
+TEST_F(MemoryPlanTest, AdviceIsForAsManyProcesses) {
+  config_.batch = 64;
+  config_.context = 200;
+  const uint64_t weights = 1 << 20;
+  TrainingConfig smaller = config_;
+  smaller.batch = 16;
+  const MachineMemory machine =
+      MachineMemory::alone(2, weights, 2 * plan_memory(*model_, smaller, 2).total() + weights);
+  EXPECT_EQ(memory_needed(*model_, smaller, machine), machine.available);
+  EXPECT_GT(memory_needed(*model_, config_, machine), machine.available);
+  const std::string advice = advice_to_fit(*model_, config_, machine);
+  EXPECT_THAT(advice, testing::HasSubstr("--set rollout.batch=16 (" +
+                                         format_bytes(machine.available) + ")"));
+  EXPECT_EQ(advice_to_fit(*model_, smaller, machine), "");
+  EXPECT_THAT(
+      [&] { require_memory(*model_, config_, machine); },
+      throws({"with 2 processes needs " + format_bytes(memory_needed(*model_, config_, machine)),
+              advice}));
+}
+
+TEST_F(MemoryPlanTest, TwoSettingsWhereOneWillNotDo) {
+  config_.batch = 64;
+  config_.context = 200;
+  TrainingConfig smaller = config_;
+  smaller.batch = 2;
+  // Less than either process alone or so few inputs for both would take.
+  const auto machine =
+      MachineMemory::alone(2, 0, plan_memory(*model_, smaller, 1).total() + (1 << 20));
+  EXPECT_THAT(advice_to_fit(*model_, config_, machine),
+              testing::HasSubstr("fits with --processes 1 --set rollout.batch="));
+}
+
+TEST_F(MemoryPlanTest, WhatIsInForceAlreadyIsNotOffered) {
+  const auto advice = [&](const FrozenModel& model, uint64_t weights) {
+    // Short of the weights by a tenth: nothing else would do.
+    const uint64_t total = plan_memory(model, config_, 1).total();
+    return advice_to_fit(model, config_,
+                         MachineMemory::alone(1, weights, total + weights / 10 * 9));
+  };
+  const uint64_t f32_weights = 4 * model_->parameter_count() + (uint64_t{1} << 32);
+  EXPECT_THAT(advice(*model_, f32_weights), testing::HasSubstr("--precision bf16"));
+  EXPECT_THAT(advice(*model_, f32_weights), testing::HasSubstr("--weights int8"));
+  const auto bf16 =
+      load_model(test_data() / "golden" / "tiny_untied_f32", {.precision = Precision::bf16});
+  EXPECT_THAT(advice(*bf16, f32_weights), testing::Not(testing::HasSubstr("bf16")));
+  const auto int8 = load_model(test_data() / "golden" / "tiny_untied_f32",
+                               {.precision = Precision::bf16, .weights = WeightFormat::int8});
+  EXPECT_THAT(advice(*int8, f32_weights), testing::StartsWith("nothing makes it fit"));
+}
+
+// On a LibTorch device each process loads a model of its own.
+TEST_F(MemoryPlanTest, ProcessesOnALibTorchDeviceHaveAModelEach) {
+  const auto torch = load_torch_model(test_data() / "golden" / "tiny_untied_f32", "cpu", {});
+  EXPECT_EQ(weight_copies(*model_, 4), 1);
+  EXPECT_EQ(weight_copies(*torch, 4), 4);
+  config_.batch = 4;
+  const auto machine = MachineMemory::alone(4, uint64_t{1} << 30, 0);
+  EXPECT_EQ(memory_needed(*torch, config_, machine),
+            4 * (plan_memory(*torch, config_, 4).total() + (uint64_t{1} << 30)));
+}
+
+TEST_F(MemoryPlanTest, WeightsThatAreTooLargeAreNotLoaded) {
+  const auto dir = test_data() / "golden" / "tiny_untied_f32";
+  const uint64_t stored = std::filesystem::file_size(dir / "model.safetensors");
+  EXPECT_NO_THROW(require_memory_of_weights(dir, {}, stored));
+  EXPECT_THAT([&] { require_memory_of_weights(dir, {}, stored - 1); },
+              throws({"tiny_untied_f32", "weights alone", format_bytes(stored), "--weights int8"}));
+  EXPECT_NO_THROW(require_memory_of_weights(dir, {.weights = WeightFormat::int8}, stored - 1));
+  EXPECT_THAT([&] { require_memory_of_weights(dir, {.weights = WeightFormat::int8}, 1); },
+              throws({"a smaller model"}));
 }
 
 TEST_F(MemoryPlanTest, BytesAsPeopleReadThem) {

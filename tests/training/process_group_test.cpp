@@ -134,18 +134,31 @@ TEST(ProcessGroupTest, WhoComputesForLongIsWaitedFor) {
               Each(IsEmpty()));
 }
 
-TEST(ProcessGroupTest, WhoNeverAppearsIsAnError) {
+TEST(ProcessGroupTest, WhoNeverAppearsIsNamedInTime) {
+  const auto connect = [](double seconds) {
+    connect_processes({.rank = 0,
+                       .size = 2,
+                       .local_rank = 0,
+                       .local_size = 2,
+                       .address = "127.0.0.1",
+                       .port = free_port()},
+                      {.connect_seconds = seconds});
+  };
+  const Stopwatch time;
+  EXPECT_THAT([&] { connect(2); },
+              throws({"rank 0 of 2 cannot meet the other processes at 127.0.0.1:", "within 2 s",
+                      "rank 1 has not come", "all of them started"}));
+  EXPECT_LT(time.seconds(), 3.5);  // not as long again for each part of connecting
+}
+
+TEST(ProcessGroupTest, AnUnknownAddressIsAnErrorAtOnce) {
+  const Stopwatch time;
   EXPECT_THAT(
       [] {
-        connect_processes({.rank = 0,
-                           .size = 2,
-                           .local_rank = 0,
-                           .local_size = 2,
-                           .address = "127.0.0.1",
-                           .port = free_port()},
-                          {.connect_seconds = 1});
+        connect_processes({.rank = 1, .size = 2, .address = "no-such-host.invalid", .port = 1});
       },
-      throws({"rank 0 of 2 cannot meet the other processes at 127.0.0.1:", "all of them started"}));
+      throws({"MASTER_ADDR = no-such-host.invalid", "rank 0"}));
+  EXPECT_LT(time.seconds(), 60);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "training/rollout.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "golden_schedules.h"
 #include "policy/policies.h"
@@ -138,7 +139,12 @@ struct SmallRollout : GoldenRollout {
 
 TEST(Rollout, LearnedPolicySamplesAndAgreesWithTheTrainingNetwork) {
   SmallRollout small;
-  const auto schedules = roll_out(*small.model, *small.policy, small.config, small.inputs);
+  std::vector<int> told;  // 0 before the dense pass, then each step
+  const auto schedules = roll_out(*small.model, *small.policy, small.config, small.inputs, nullptr,
+                                  {}, [&](int step) { told.push_back(step); });
+  std::vector<int> expected_told(static_cast<size_t>(small.config.horizon) + 1);
+  std::iota(expected_told.begin(), expected_told.end(), 0);
+  EXPECT_EQ(told, expected_told);
   const TorchNetwork network(small.shape, small.network->parameters());
   const auto log_probs = network.log_probs(pointers(schedules), 1.3);
   int distinct = 0;

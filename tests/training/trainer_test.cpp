@@ -285,6 +285,9 @@ TEST_F(TrainerTest, ResumingNeedsTheSameRun) {
               testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("learning_rate"),
                              testing::HasSubstr("0.0002")));
   config_.optimiser.learning_rate = 1e-4;
+  deterministic_ = true;
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("deterministic was absent and is now true"));
+  deterministic_ = false;
   data_ = random_blocks(9, 29, 2);
   EXPECT_THAT(error(out(), true), testing::HasSubstr("data"));
   data_ = random_blocks(9, 29);
