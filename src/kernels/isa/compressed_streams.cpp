@@ -171,8 +171,7 @@ void add_half(const Block& block, const Int4Factors<Groups>* factors, int g, int
     const Vec scale = spread(factors[r].scale + g);
     float* to = sums + r * sums_stride + g * kGroup + (kSecond ? 4 * kWidth : 0);
     for (int i = 0; i < 4; ++i)
-      store(to + i * kWidth,
-            fma(as_floats(half[r].sum(i)), scale, load(to + i * kWidth)));
+      store(to + i * kWidth, fma(as_floats(half[r].sum(i)), scale, load(to + i * kWidth)));
   }
 }
 
