@@ -169,10 +169,11 @@ void store_columns(const TileSums* sums, int r, float* to) {
   store(to + kWidth, Vec{_mm512_castpd_ps(_mm512_permutex2var_pd(even, second, odd))});
 }
 
-// Weighted sums of columns [d, d + 16 * Tiles) of the values for `rows` rows. Bit s of `made`: the
-// operands of these columns of step s are there already.
+// Weighted sums of columns [d, d + 16 * Tiles) of the values. Bit s of `made`: the operands of
+// these columns of step s are there already. Where nobody needs them again (`once`) they stay in
+// the first-level cache.
 template <int Tiles>
-void mix(const Steps& steps, const AttendRow* rows, int row_count, int d, uint32_t& made,
+void mix(const Steps& steps, const AttendRow* rows, int row_count, int d, bool once, uint32_t& made,
          SendAhead& ahead, AttendMemory& m) {
   _tile_zero(0);
   _tile_zero(1);
@@ -180,7 +181,9 @@ void mix(const Steps& steps, const AttendRow* rows, int row_count, int d, uint32
     _tile_zero(2);
     _tile_zero(3);
   }
-  const auto values_of = [&](int k) { return m.values[steps.number[k]] + d / kTileHeight; };
+  const auto values_of = [&](int k) {
+    return once ? m.values[k % 2] : m.values[steps.number[k]] + d / kTileHeight;
+  };
   const auto prepare = [&](int k) {
     const int step = steps.number[k];
     if (made >> step & 1) return;
@@ -219,6 +222,7 @@ void attend_part(const AttendRow* rows, int row_count, int dim, const AttendPiec
   SendAhead keys_ahead(next, &AttendPiece::keys, row_bytes);
   SendAhead values_ahead(next, &AttendPiece::values, row_bytes);
   const int tokens = list_tokens(pieces, piece_count, dim, m);
+  const bool once = row_count <= kRows;
   uint32_t made[kMostDim / kPass] = {};
   shape_tiles();
   for (int first = 0; first < row_count; first += kRows) {
@@ -244,9 +248,9 @@ void attend_part(const AttendRow* rows, int row_count, int dim, const AttendPiec
     for (int d = 0; d < dim; d += kPass) {
       uint32_t& of_pass = made[d / kPass];
       if (d + kPass <= dim)
-        mix<4>(steps, four, count, d, of_pass, values_ahead, m);
+        mix<4>(steps, four, count, d, once, of_pass, values_ahead, m);
       else
-        mix<2>(steps, four, count, d, of_pass, values_ahead, m);
+        mix<2>(steps, four, count, d, once, of_pass, values_ahead, m);
     }
   }
   _tile_release();
