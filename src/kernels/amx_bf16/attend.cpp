@@ -17,11 +17,16 @@ constexpr int kPanel = 2 * kTileHeight;          // columns of values that are i
 constexpr int kPassTiles = 4;                    // of values' columns, whose sums stay in tiles
 constexpr int kPass = kPassTiles * kTileHeight;  // columns
 
+// From a row of a cache to the seven behind it, in bytes.
+__m512i row_offsets(int dim) {
+  const __m512i numbers = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm512_mullo_epi64(numbers, _mm512_set1_epi64(static_cast<int64_t>(sizeof(bf16)) * dim));
+}
+
 // Returns how many there are; behind them up to a whole step tokens that nobody attends to.
 int list_tokens(const AttendPiece* pieces, int piece_count, int dim, AttendMemory& m) {
-  const __m512i iota = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
   const auto row_bytes = static_cast<int64_t>(sizeof(bf16)) * dim;
-  const __m512i offsets = _mm512_mullo_epi64(iota, _mm512_set1_epi64(row_bytes));
+  const __m512i offsets = row_offsets(dim);
   const auto put = [&](const void* first, int j, void* to) {
     const int64_t at = reinterpret_cast<int64_t>(first) + j * row_bytes;
     _mm512_storeu_si512(to, _mm512_add_epi64(_mm512_set1_epi64(at), offsets));
@@ -72,8 +77,7 @@ Steps steps_of(const AttendMemory& m, int token_count, int first_row, int rows) 
 // 16 keys as they lie, or gathered.
 StoredRows keys_at(const bf16* const* keys, int dim, bf16* gathered) {
   const auto row_bytes = static_cast<int64_t>(sizeof(bf16)) * dim;
-  const __m512i iota = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-  const __m512i offsets = _mm512_mullo_epi64(iota, _mm512_set1_epi64(row_bytes));
+  const __m512i offsets = row_offsets(dim);
   const auto lies_at = [&](const bf16* const* eight, const bf16* first) {
     const __m512i expected =
         _mm512_add_epi64(_mm512_set1_epi64(reinterpret_cast<int64_t>(first)), offsets);

@@ -89,17 +89,9 @@ struct FixedRow {
 
  private:
   void set_block(int b, const float* x, int n) {
-    Range range;
-    for_vectors(n, [&](int i, auto part) { range.include(load(x + i, part)); });
-    const FixedPoint fixed = range.together();
     alignas(64) int16_t numbers[kFixedInputs] = {};
-    for_vectors(n, [&](int i, auto part) {
-      store_wide(numbers + i, round(load(x + i, part) * fixed.inverse));
-    });
+    scale[b] = to_fixed_point(x, n, numbers);
     block[b].set_to(numbers);
-    float lanes[kWidth];
-    store(lanes, fixed.scale);
-    scale[b] = lanes[0];
   }
 };
 

@@ -61,17 +61,9 @@ struct Int8Factors {
     float scaled[kFixedChannels] = {};
     for (int c = 0; c < block.count; ++c)
       scaled[c] = block.input(x, c) * Int8Rows::row_scale(block.row[c], block.channels.w.out);
-    Range range;
-    for_vectors(kFixedChannels, [&](int i, auto) { range.include(load(scaled + i)); });
-    const FixedPoint fixed = range.together();
-    int16_t codes[kFixedChannels];
-    for_vectors(kFixedChannels, [&](int i, auto) {
-      store_wide(codes + i, round(load(scaled + i) * fixed.inverse));
-    });
-    __builtin_memcpy(pairs, codes, sizeof(pairs));
-    float lanes[kWidth];
-    store(lanes, fixed.scale);
-    scale = lanes[0];
+    int16_t numbers[kFixedChannels];
+    scale = to_fixed_point(scaled, kFixedChannels, numbers);
+    __builtin_memcpy(pairs, numbers, sizeof(pairs));
   }
 };
 

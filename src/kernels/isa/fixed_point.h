@@ -37,4 +37,18 @@ class Range {
   Vec largest_ = zero(), check_ = zero();
 };
 
+// One block of n numbers as whole ones, of which whole vectors are written, zeros at the end;
+// returns what they are multiplied by.
+inline float to_fixed_point(const float* x, int n, int16_t* numbers) {
+  Range range;
+  for_vectors(n, [&](int i, auto part) { range.include(load(x + i, part)); });
+  const FixedPoint fixed = range.together();
+  for_vectors(n, [&](int i, auto part) {
+    store_wide(numbers + i, round(load(x + i, part) * fixed.inverse));
+  });
+  float scale[kWidth];
+  store(scale, fixed.scale);
+  return scale[0];
+}
+
 }  // namespace sol::kernels::SOL_ISA_NAME

@@ -5,7 +5,7 @@
 
 namespace sol::kernels::SOL_ISA_NAME {
 
-inline constexpr int kOffset = 1 << 7;
+inline constexpr int kOffsetBits = 7, kOffset = 1 << kOffsetBits;
 static_assert(kLargestFixed <= 127 * 256 + 127);  // no upper byte is above 127
 
 // What the lower four bits of bytes stand for, raised; the upper ones may be anything.
@@ -95,7 +95,7 @@ struct NibbleFactors {
   }
   // The sum of all numbers.
   void set_total(int g, Whole total) {
-    const __m512i raised = _mm512_slli_epi32(total.v, 7);
+    const __m512i raised = _mm512_slli_epi32(total.v, kOffsetBits);
     _mm512_store_si512(correction + g, _mm512_sub_epi32(_mm512_setzero_si512(), raised));
   }
 

@@ -256,10 +256,9 @@ void matmul_in_major(const WeightView& w, const float* x, int64_t x_stride, int 
   if (holds_codes(w.type))
     return stream_channels_compressed(w, x, x_stride, rows, channels, n, out_begin, out_end, y,
                                       y_stride);
-  // Up to so many rows the weights are read again for every four rows, above them widened once for
-  // all.
-  const int streamed_rows = channels ? rows : 4;
-  if (rows > streamed_rows)
+  // More than four rows share weights that are widened once; of listed channels the weights are
+  // read again for every four.
+  if (!channels && rows > 4)
     return with_type(w.type, [&]<typename T>(const T*) {
       multiply_blocks<T>(w, x, x_stride, rows, out_begin, out_end, y, y_stride);
     });
