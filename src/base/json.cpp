@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/shown_text.h"
+#include "base/zero_bytes.h"
 
 namespace sol {
 namespace {
@@ -131,6 +132,7 @@ std::string to_text(const Json& json, int indent) {
 }
 
 Json parse_json(std::string_view text, const std::string& where) {
+  refuse_zero_bytes(text, where);
   try {
     return Json::parse(text, ParseCheck(where));
   } catch (const Json::exception& error) {

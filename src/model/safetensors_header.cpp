@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "base/zero_bytes.h"
 
 namespace sol {
 namespace {
@@ -251,6 +252,7 @@ bool tensor_bytes(const std::vector<int64_t>& shape, DType type, uint64_t& bytes
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_size,
                                            const std::string& where) {
+  refuse_zero_bytes(text, where);
   SafetensorsHeader header;
   HeaderReader reader(header, where);
   nlohmann::json::sax_parse(text, &reader);

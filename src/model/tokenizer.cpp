@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/json.h"
+#include "base/zero_bytes.h"
 #include "model/added_tokens.h"
 #include "model/bpe.h"
 #include "model/byte_alphabet.h"
@@ -134,6 +135,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& di
 void Tokenizer::Impl::read_config(const std::filesystem::path& path) {
   const std::string where = path.string();
   const std::string text = read_file(path);
+  refuse_zero_bytes(text, where);
   nlohmann::json document;
   try {
     document = nlohmann::json::parse(text);

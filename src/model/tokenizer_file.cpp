@@ -4,6 +4,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/zero_bytes.h"
 
 namespace sol {
 namespace {
@@ -187,6 +188,7 @@ TokenizerFile TokenizerFile::parse(std::string_view text, const std::filesystem:
   TokenizerFile file;
   file.path = path;
   file.fingerprint = hash_128(text);
+  refuse_zero_bytes(text, path.string());
   Reader reader(file);
   json::sax_parse(text.begin(), text.end(), &reader);
   if (!file.document.is_object()) fail("{}: not a JSON object", path.string());

@@ -1,5 +1,6 @@
 #include "text/block_cache.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -7,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "text/file_stamp.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -51,14 +53,10 @@ std::string block_cache_key(const std::vector<std::filesystem::path>& files,
       "{} {} {} {}{}\n", std::string(start_mark.begin(), start_mark.end()), tokenizer_fingerprint,
       static_cast<int>(options.format), options.framed ? "framed " : "", options.text_field);
   for (const std::filesystem::path& file : files) {
-    std::error_code error;
-    const uintmax_t size = std::filesystem::file_size(file, error);
-    if (error) fail("{}: cannot read its size: {}", file.string(), error.message());
-    const auto time = std::filesystem::last_write_time(file, error);
-    if (error) fail("{}: cannot read its time of change: {}", file.string(), error.message());
+    const FileStamp stamp = stamp_of(file);
     const std::string path = std::filesystem::absolute(file).lexically_normal().string();
     // Lengths keep two lists of names apart that would read the same joined.
-    text += fmt::format("{} {} {} {}\n", path.size(), path, size, time.time_since_epoch().count());
+    text += fmt::format("{} {} {} {}\n", path.size(), path, stamp.bytes, stamp.time);
   }
   return hash_128(text);
 }
@@ -127,6 +125,23 @@ void require_checksum(const CachedIds& cached) {
   const auto bytes = std::as_bytes(cached.ids);
   if (XXH3_64bits(bytes.data(), bytes.size()) != cached.checksum)
     fail_damaged(cached.path, "its checksum is wrong");
+}
+
+void require_known_ids(const CachedIds& cached, int vocab_size) {
+  const std::span<const int32_t> ids = cached.ids;
+  const auto unknown = std::ranges::find_if(ids, [&](int32_t id) {
+    return static_cast<uint32_t>(id) >= static_cast<uint32_t>(vocab_size);
+  });
+  if (unknown != ids.end())
+    fail(
+        "{}: token {} at position {} is outside the tokenizer's vocabulary of {}; delete this file "
+        "to have it made again",
+        cached.path.string(), *unknown, unknown - ids.begin(), vocab_size);
+  // Where a disk has lost what was written there are zeros, and no text is that long.
+  constexpr size_t long_enough = 4096;
+  if (ids.size() >= long_enough && std::ranges::all_of(ids, [](int32_t id) { return id == 0; }))
+    fail("{}: all of its {} ids are 0, which no text gives; delete this file to have it made again",
+         cached.path.string(), ids.size());
 }
 
 }  // namespace sol

@@ -60,4 +60,8 @@ std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, con
 // Reads all ids. Throws Error where they have another checksum than when they were written.
 void require_checksum(const CachedIds& cached);
 
+// Reads all ids. Throws Error, naming the file and the position, for one that is not in
+// [0, vocab_size), and for thousands of ids that are all 0.
+void require_known_ids(const CachedIds& cached, int vocab_size);
+
 }  // namespace sol

@@ -77,6 +77,7 @@ void check_enough(int64_t ids, int block_length, const std::string& where) {
 struct BlockDataset::Unverified {
   std::once_flag once;
   CachedIds ids;
+  int vocab_size = 0;
 };
 
 BlockDataset BlockDataset::open(const std::vector<std::filesystem::path>& files,
@@ -111,6 +112,7 @@ BlockDataset BlockDataset::open(const std::vector<std::filesystem::path>& files,
       }
       if (!cached) fail("{}: vanished right after it was written", path.string());
     }
+    require_known_ids(*cached, tokenizer.vocab_size());
     dataset.add(std::move(cached->file), cached->ids);
   }
   const std::string where = files.front().string() +
@@ -139,6 +141,7 @@ BlockDataset BlockDataset::open_prepared(const std::filesystem::path& dir,
     dataset.add(shard.file, shard.ids);
     dataset.parts_.back().unverified = std::make_shared<Unverified>();
     dataset.parts_.back().unverified->ids = std::move(shard);
+    dataset.parts_.back().unverified->vocab_size = tokenizer.vocab_size();
   }
   if (dataset.size() == 0)
     fail(
@@ -194,7 +197,11 @@ std::span<const int32_t> BlockDataset::block_of(const Part& part, int64_t block)
 
 void BlockDataset::verify(const Part& part) {
   if (!part.unverified) return;
-  std::call_once(part.unverified->once, [&] { require_checksum(part.unverified->ids); });
+  const Unverified& unverified = *part.unverified;
+  std::call_once(part.unverified->once, [&] {
+    require_checksum(unverified.ids);
+    require_known_ids(unverified.ids, unverified.vocab_size);
+  });
 }
 
 std::span<const int32_t> BlockDataset::block(int64_t i) const {

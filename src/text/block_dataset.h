@@ -38,8 +38,8 @@ class BlockDataset {
   static BlockDataset from_ids(std::vector<int32_t> ids, int block_length);
 
   int64_t size() const { return blocks_; }  // number of blocks
-  // block_length ids. Throws Error where its shard of prepared data is damaged: the first block
-  // that is read of each has the whole shard's checksum verified.
+  // block_length ids. Throws Error where its shard of prepared data is damaged or has ids that the
+  // tokenizer does not: the first block that is read of each has the whole shard verified.
   std::span<const int32_t> block(int64_t i) const;
   std::span<const int32_t> unverified_block(int64_t i) const;  // the same without that
   int block_length() const { return block_length_; }

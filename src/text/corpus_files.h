@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "text/file_stamp.h"
+
 namespace sol {
 
 struct CorpusFile {
   std::string name;  // relative to the corpus, with '/'
   std::filesystem::path path;
-  uint64_t bytes = 0;  // as stored
+  FileStamp stamp;  // its size is as stored
 };
 
 struct CorpusFiles {
@@ -21,7 +23,12 @@ struct CorpusFiles {
 };
 
 // All files below `dir`, at any depth and through links, that is_json_lines() names; others are
-// passed over. Throws Error when there is none or a directory cannot be read.
+// passed over. Throws Error when there is none, and, naming it, for a directory that cannot be
+// read, a link that leads nowhere, and a device or a pipe with such a name.
 CorpusFiles find_corpus_files(const std::filesystem::path& dir);
+
+// Throws Error where `out`, a directory that is there or is to be made, lies in the corpus or is
+// it, also through the corpus's links: JSON lines that are written there would be read as its text.
+void require_outside_corpus(const std::filesystem::path& out, const std::filesystem::path& corpus);
 
 }  // namespace sol

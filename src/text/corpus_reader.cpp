@@ -28,7 +28,8 @@ CorpusReader::CorpusReader(const CorpusFiles& corpus, uint64_t seed, size_t wind
   for (const CorpusFile* file : files) {
     paths_.push_back(file->path.string());
     bytes_before_.push_back(bytes);
-    bytes += file->bytes;
+    bytes += file->stamp.bytes;
+    stamps_.push_back(file->stamp);
   }
   bytes_before_.push_back(bytes);
   if (start.file < 0 || start.line < 0 || start.file > static_cast<int64_t>(files.size()))
@@ -36,10 +37,24 @@ CorpusReader::CorpusReader(const CorpusFiles& corpus, uint64_t seed, size_t wind
          start.line);
 }
 
+bool CorpusReader::read_line() {
+  const auto require_same_file = [this] {
+    require_unchanged(path(position_.file), stamps_[static_cast<size_t>(position_.file)]);
+  };
+  try {
+    if (reader_->next(line_)) return true;
+  } catch (const Error&) {
+    require_same_file();  // the better reason for whatever is wrong with it
+    throw;
+  }
+  require_same_file();
+  return false;
+}
+
 void CorpusReader::skip_lines(int64_t count, const std::stop_token& stop) {
   for (int64_t i = 0; i < count; ++i) {
     if (stop.stop_requested()) throw Cancelled();
-    if (!reader_->next(line_))
+    if (!read_line())
       fail("{}: has {} lines, but {} of it have been read before", path(position_.file), i, count);
   }
 }
@@ -51,7 +66,7 @@ bool CorpusReader::next_line(const std::stop_token& stop) {
       reader_.emplace(open_byte_source(path(position_.file)), longest_line);
       skip_lines(position_.line, stop);
     }
-    if (reader_->next(line_)) return have_line_ = true;
+    if (read_line()) return have_line_ = true;
     reader_.reset();
     position_ = {position_.file + 1, 0};
   }

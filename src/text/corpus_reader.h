@@ -44,8 +44,9 @@ class CorpusReader {
                CorpusPosition start = {});
 
   // The window that begins where the last one ended; false at the end. Throws Error naming file and
-  // line for a file that is truncated or damaged, has fewer lines than `start` says, or a line of
-  // more than 256 MiB; Cancelled soon after `stop` is requested.
+  // line for a file that is truncated or damaged, has fewer lines than `start` says, was changed
+  // since the corpus was searched, or a line of more than 256 MiB; Cancelled soon after `stop` is
+  // requested.
   bool next(CorpusWindow& window, const std::stop_token& stop);
 
   const std::string& path(int64_t file) const { return paths_[static_cast<size_t>(file)]; }
@@ -56,11 +57,13 @@ class CorpusReader {
 
  private:
   bool next_line(const std::stop_token& stop);  // into line_; false at the end of the corpus
+  bool read_line();                             // of the present file; false at its end
   void skip_lines(int64_t count, const std::stop_token& stop);
 
   const uint64_t seed_;
   const size_t window_bytes_;
   std::vector<std::string> paths_;  // in reading order
+  std::vector<FileStamp> stamps_;   // likewise
   std::vector<uint64_t> bytes_before_;
   CorpusPosition position_;  // behind the last line that went into a window
   std::optional<LineReader> reader_;

@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "text/byte_source.h"
+#include "text/file_stamp.h"
+#include "text/plain_text.h"
 
 namespace sol {
 namespace {
@@ -36,7 +38,24 @@ int64_t emit_document(std::string& document, const OnDocument& on_document) {
   return 1;
 }
 
-int64_t read_documents_of_text(LineReader& lines, const OnDocument& on_document) {
+class PlainLines {
+ public:
+  PlainLines(LineReader& lines, const std::filesystem::path& path) : lines_(lines), path_(path) {}
+
+  bool next(std::string& line) {
+    if (!lines_.next(line)) return false;
+    require_plain_text(line, path_, lines_.line_number(), before_);
+    before_ += line.size();
+    return true;
+  }
+
+ private:
+  LineReader& lines_;
+  const std::filesystem::path& path_;
+  uint64_t before_ = 0;  // bytes of the lines that came before
+};
+
+int64_t read_documents_of_text(PlainLines lines, const OnDocument& on_document) {
   int64_t count = 0;
   std::string line, document;
   while (lines.next(line)) {
@@ -49,7 +68,7 @@ int64_t read_documents_of_text(LineReader& lines, const OnDocument& on_document)
   return count + emit_document(document, on_document);
 }
 
-int64_t read_wikitext(LineReader& lines, const OnDocument& on_document) {
+int64_t read_wikitext(PlainLines lines, const OnDocument& on_document) {
   int64_t count = 0;
   std::string line;
   while (lines.next(line)) {
@@ -105,14 +124,16 @@ void read_documents(const std::filesystem::path& path, const TextOptions& option
         ".zst",
         path.string());
   LineReader lines(open_byte_source(path));
+  const FileStamp before = stamp_of(path);
   int64_t count = 0;
   if (json_lines) {
     count = read_json_lines(lines, path.string(), options.text_field, on_document);
   } else if (options.format == TextOptions::Format::wikitext) {
-    count = read_wikitext(lines, on_document);
+    count = read_wikitext({lines, path}, on_document);
   } else {
-    count = read_documents_of_text(lines, on_document);
+    count = read_documents_of_text({lines, path}, on_document);
   }
+  require_unchanged(path, before);
   if (count == 0) fail("{}: holds no text", path.string());
 }
 

@@ -28,7 +28,9 @@ std::string text_of_json_line(std::string_view line, const std::string& field,
 
 // Calls `on_document` for each record of a .txt or .raw file, also compressed as .gz or .zst, or
 // of one that holds JSON lines, streaming. Throws Error naming file and line for anything
-// unreadable, truncated or malformed, for an unknown extension, and for a file without any text.
+// unreadable, truncated or malformed, for text that is not UTF-8 or has zero bytes (with the
+// place, counted in bytes), for an unknown extension, a file without any text, and one that is
+// changed while it is read.
 void read_documents(const std::filesystem::path& path, const TextOptions& options,
                     const std::function<void(std::string&&)>& on_document);
 

@@ -58,6 +58,18 @@ TEST(Json, MalformedTextIsNamedWithItsPlace) {
   EXPECT_THAT([] { parse_json(std::string(1000000, '['), "deep"); }, throws({"deep"}));
 }
 
+// The library takes one for the end of the text.
+TEST(Json, AZeroByteIsAnErrorWithItsPlace) {
+  using namespace std::string_literals;
+  EXPECT_THAT([] { parse_json("{\"a\": 1}\0 more"s, "line 3 of x"); },
+              throws({"line 3 of x: not valid JSON", "a zero byte at column 9"}));
+  EXPECT_THAT([] { parse_json("{\"a\": 1}\n\n \0"s, "x.json"); },
+              throws({"x.json", "a zero byte at line 3, column 2"}));
+  for (const std::string& text : {"\0{}"s, "{\"a\0\": 1}"s, "{\"a\": \"\0\"}"s, "[1,\0]"s, "\0"s})
+    EXPECT_THAT([&] { parse_json(text, "d"); }, throws({"d: not valid JSON", "zero byte"}));
+  EXPECT_EQ(parse_json(R"("a\u0000b")", "d").get<std::string>(), "a\0b"s);
+}
+
 TEST(Json, OneKeyTwiceIsAnError) {
   EXPECT_THAT([] { parse_json(R"({"a": [{"b": 1, "b": 2}]})", "x.json"); },
               throws({"x.json", "\"b\"", "twice"}));

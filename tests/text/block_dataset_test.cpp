@@ -219,6 +219,20 @@ TEST_F(BlockDatasetTest, EveryDamageToTheCacheIsAnError) {
   EXPECT_GT(open(1).size(), 0);
 }
 
+TEST_F(BlockDatasetTest, IdsThatTheTokenizerLacksAreNamedWithTheirPlace) {
+  open(1);
+  const fs::path file = only_cache_file();
+  const std::string key = block_cache_key({text()}, {}, tokenizer_->fingerprint());
+  for (const int32_t bad : {-1, tokenizer_->vocab_size()}) {
+    BlockCacheWriter writer(file, key);
+    writer.append(std::vector<int32_t>{0, tokenizer_->vocab_size() - 1, bad, 3});
+    writer.commit();
+    EXPECT_THAT([&] { open(1); },
+                throws({file.string(), "token " + std::to_string(bad) + " at position 2",
+                        std::to_string(tokenizer_->vocab_size())}));
+  }
+}
+
 TEST_F(BlockDatasetTest, ACrashWhileMakingTheCacheLeavesNothing) {
   write_file_atomically(dir_.path() / "bad.jsonl", "{\"text\": \"good\"}\n{\"text\": \n");
   EXPECT_THAT([&] { BlockDataset::open({dir_.path() / "bad.jsonl"}, {}, *tokenizer_, 1, cache()); },

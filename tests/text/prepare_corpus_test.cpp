@@ -1,12 +1,14 @@
 #include "text/prepare_corpus.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -307,6 +309,93 @@ TEST_F(PrepareCorpusTest, DamageIsFoundWhenAShardIsFirstRead) {
   EXPECT_NO_THROW(data.unverified_block(first));
   for (int i = 0; i < 2; ++i)
     EXPECT_THAT([&] { data.block(first + 5); }, throws({"00001.ids", "checksum", "delete it"}));
+}
+
+// Of whatever origin: their checksum is right.
+TEST_F(PrepareCorpusTest, ShardsOfNoTextAreNamed) {
+  options_.window_bytes = uint64_t{1} << 20;
+  const PreparedManifest made = prepare();
+  ASSERT_EQ(made.shards.size(), 1u);
+  const auto replace = [&](const std::vector<int32_t>& ids) {
+    BlockCacheWriter writer(prepared_shard_path(out(), 0), made.key());
+    writer.append(ids);
+    writer.commit();
+  };
+  std::vector<int32_t> ids(static_cast<size_t>(made.shards[0].tokens), 5);
+  ASSERT_GT(ids.size(), 4096u);
+  ids[1000] = tokenizer_->vocab_size();
+  replace(ids);
+  const BlockDataset unknown = BlockDataset::open_prepared(out(), *tokenizer_, 8);
+  EXPECT_THAT([&] { unknown.block(0); },
+              throws({"00000.ids", "token " + std::to_string(tokenizer_->vocab_size()),
+                      "at position 1000", "delete this file"}));
+  std::ranges::fill(ids, 0);
+  replace(ids);
+  const BlockDataset zeros = BlockDataset::open_prepared(out(), *tokenizer_, 8);
+  EXPECT_THAT([&] { zeros.block(0); }, throws({"00000.ids", "ids are 0"}));
+  ids[7] = 1;
+  replace(ids);
+  EXPECT_NO_THROW(BlockDataset::open_prepared(out(), *tokenizer_, 8).block(0));
+}
+
+TEST_F(PrepareCorpusTest, ZeroBytesAreNamed) {
+  write("e.jsonl.gz", gzip(json_line("x") + std::string("{\"text\": \"y\"}\0 and more\n", 24)));
+  EXPECT_THAT([&] { prepare(); }, throws({"e.jsonl.gz, line 2", "zero byte"}));
+  fs::remove(corpus() / "e.jsonl.gz");
+  fs::remove_all(out());
+  prepare();
+  write_file_atomically(out() / "manifest.json",
+                        read_file(out() / "manifest.json") + std::string(1, '\0'));
+  EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 8); },
+              throws({"manifest.json", "zero byte at line "}));
+}
+
+TEST_F(PrepareCorpusTest, LinksThatLeadNowhereAndPipesAreNamed) {
+  fs::create_symlink("nowhere", corpus() / "deep" / "dangling");
+  EXPECT_THAT([&] { prepare(); },
+              throws({"deep/dangling", "link to something that does not exist"}));
+  fs::remove(corpus() / "deep" / "dangling");
+  fs::create_directory_symlink("..", corpus() / "deep" / "circle");
+  EXPECT_THAT([&] { prepare(); }, throws({"circle"}));
+  fs::remove(corpus() / "deep" / "circle");
+  ASSERT_EQ(mkfifo((corpus() / "deep" / "pipe.jsonl").c_str(), 0600), 0);
+  EXPECT_THAT([&] { prepare(); }, throws({"deep/pipe.jsonl", "a device or a pipe"}));
+  fs::rename(corpus() / "deep" / "pipe.jsonl", corpus() / "deep" / "pipe");  // as any other file
+  EXPECT_EQ(prepare().documents(), 400);
+}
+
+// By whoever appends to a log, say.
+TEST_F(PrepareCorpusTest, AFileThatIsChangedWhileItIsReadIsNamed) {
+  const CorpusFiles found = find_corpus_files(corpus());
+  for (const std::string name : {"d.jsonl", "a.jsonl.gz"}) {
+    const std::string before = read_file(corpus() / name);
+    std::ofstream(corpus() / name, std::ios::app | std::ios::binary) << "{";
+    CorpusReader reader(found, 0, 4096);
+    CorpusWindow window;
+    EXPECT_THAT(
+        [&] {
+          while (reader.next(window, {})) {
+          }
+        },
+        throws({name + ": was changed while it was read",
+                "had " + std::to_string(before.size()) + " bytes"}));
+    std::ofstream(corpus() / name, std::ios::binary) << before;
+    const auto& file = *std::ranges::find(found.files, name, &CorpusFile::name);
+    fs::last_write_time(corpus() / name,
+                        fs::file_time_type(fs::file_time_type::duration(file.stamp.time)));
+  }
+}
+
+TEST_F(PrepareCorpusTest, ARunLiesOutsideTheCorpus) {
+  fs::create_directories(out("elsewhere") / "deep");
+  fs::create_directory_symlink(out("elsewhere"), corpus() / "deep" / "link");
+  for (const fs::path& inside :
+       {corpus(), corpus() / "run", corpus() / "deep" / "new" / "run", corpus() / ".." / "corpus",
+        out("elsewhere") / "deep" / "run", out("elsewhere")})
+    EXPECT_THAT([&] { require_outside_corpus(inside, corpus()); },
+                throws({inside.string() + ": lies in the corpus " + corpus().string()}));
+  for (const fs::path& outside : {dir_.path(), out("corpus2"), out("new") / "run"})
+    EXPECT_NO_THROW(require_outside_corpus(outside, corpus()));
 }
 
 TEST_F(PrepareCorpusTest, TheFirstBadLineIsNamed) {

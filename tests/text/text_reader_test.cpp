@@ -1,5 +1,8 @@
 #include "text/text_reader.h"
 
+#include <chrono>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@ namespace {
 using test::gzip;
 using test::throws;
 using test::zstd;
+using namespace std::chrono_literals;
 using Documents = std::vector<std::string>;
 
 class TextReaderTest : public testing::Test {
@@ -151,6 +155,55 @@ TEST_F(TextReaderTest, UnreadableFilesAreNamed) {
   EXPECT_THAT([&] { read_existing("none.txt"); }, throws({"none.txt", "cannot open"}));
   std::filesystem::create_directory(dir_.path() / "dir.txt");
   EXPECT_THAT([&] { read_existing("dir.txt"); }, throws({"dir.txt", "directory"}));
+}
+
+// One rule for every kind of file: UTF-8 without zero bytes.
+TEST_F(TextReaderTest, TextThatIsNotUtf8IsNamedWithItsPlace) {
+  using namespace std::string_literals;
+  EXPECT_EQ(read("a.txt", "\xef\xbb\xbf\u00e9\u20ac\U0001f600\n").size(), 1u);
+  EXPECT_THAT([&] { read("a.txt", "one\n\u00e9 \xff\n"); },
+              throws({"a.txt, line 2", "not UTF-8", "byte 7 of the file is 0xff"}));
+  EXPECT_THAT([&] { wikitext("a.raw", "one\n\n\xc3"); },
+              throws({"a.raw, line 3", "byte 5 of the file is 0xc3"}));  // cut in a character
+  EXPECT_THAT([&] { read("a.txt.gz", gzip("one\n\xe9t\xe9\n")); },
+              throws({"a.txt.gz, line 2", "byte 4 of the decompressed text is 0xe9"}));
+  EXPECT_THAT([&] { read("a.txt", "one\ntw\0o\n"s); },
+              throws({"a.txt, line 2", "byte 6 of the file is 0x00", "UTF-16"}));
+  EXPECT_THAT([&] { read("a.txt", "a\xc3\0\n"s); }, throws({"byte 1 of the file is 0xc3"}));
+  EXPECT_THAT([&] { read("a.txt", "\xff\xfeo\0n\0e\0"s); }, throws({"byte 0 of the file"}));
+  EXPECT_THAT([&] { read("a.jsonl", "{\"text\": \"\xff\"}\n"); },
+              throws({"a.jsonl, line 1", "UTF-8"}));
+}
+
+TEST_F(TextReaderTest, NothingBehindAZeroByteIsPassedOver) {
+  using namespace std::string_literals;
+  const std::string lines = "{\"text\": \"x\"}\n{\"text\": \"y\"}\0{\"text\": \"z\"}\n"s;
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"a.jsonl", lines}, {"a.jsonl.gz", gzip(lines)}, {"a.jsonl.zst", zstd(lines)}};
+  for (const auto& file : files)
+    EXPECT_THAT([&] { read(file.first, file.second); },
+                throws({file.first + ", line 2", "a zero byte at column 14"}));
+}
+
+TEST_F(TextReaderTest, AFileThatIsChangedWhileItIsReadIsNamed) {
+  const auto path = dir_.path() / "a.txt";
+  write_file_atomically(path, "one\n<|endoftext|>\ntwo\n");
+  const auto during = [&](const std::function<void()>& change) {
+    read_documents(path, {}, [&](std::string&& text) {
+      if (text == "one") change();
+    });
+  };
+  EXPECT_THAT([&] { during([&] { std::ofstream(path, std::ios::app) << "three\n"; }); },
+              throws({"a.txt: was changed while it was read", "it had 28 bytes and has 34"}));
+  EXPECT_THAT(
+      [&] {
+        during([&] {
+          std::filesystem::last_write_time(path,
+                                           std::filesystem::file_time_type::clock::now() + 1h);
+        });
+      },
+      throws({"a.txt: was changed", "time of change"}));
+  EXPECT_THAT([&] { during([&] { std::filesystem::remove(path); }); }, throws({"a.txt"}));
 }
 
 // What the callback throws comes through: a caller can stop early.

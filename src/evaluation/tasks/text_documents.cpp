@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "evaluation/tasks/documents.h"
 #include "model/python_text.h"
+#include "text/plain_text.h"
 
 namespace sol {
 namespace {
@@ -161,6 +162,7 @@ Task read_wikitext(const TaskData& data) {
   const auto path = data.find("wikitext", {"wikitext2_test_pages.jsonl", "wiki.test.raw"});
   if (path.extension() == ".raw") {
     const std::string raw = read_file(path);
+    require_plain_text(raw, path);
     for (const std::string& page : wikitext_pages(raw)) add(page);
     if (task.documents.empty()) fail("{}: the file has no page", path.string());
     task.data = {path.filename().string(), hash_128(raw)};

@@ -106,6 +106,14 @@ TEST_F(Documents, Gsm8kAsTurnsAndAsText) {
   EXPECT_EQ(task.max_tokens, 256);
 }
 
+TEST_F(Documents, ARawFileThatIsNoTextIsNamed) {
+  made.write("wiki.test.raw", " = A = \n x \xff\n");
+  TaskData data;
+  data.add("wikitext=" + (made.directory.path() / "wiki.test.raw").string());
+  EXPECT_THAT([&] { load_task("wikitext", data); },
+              throws({"wiki.test.raw, line 2", "byte 11 of the file is 0xff"}));
+}
+
 TEST_F(Documents, WikitextIsDetokenised) {
   const Task task = made.task("wikitext");
   EXPECT_EQ(task.documents[0].text, " = A Title =\n\nThe old man said: \"it is late.\"\n");
