@@ -85,8 +85,14 @@ void fit_lengths(BenchFlags& flags, BenchOptions& options) {
 void run_bench(BenchFlags& flags) {
   // Before anything is measured.
   if (!flags.shape.empty()) find_shape(flags.shape);
-  for (const std::filesystem::path& file : {flags.csv, flags.json})
-    if (!file.empty()) ensure_writable_file(file);
+  std::error_code absent;
+  if (!flags.csv.empty() && std::filesystem::weakly_canonical(flags.csv, absent) ==
+                                std::filesystem::weakly_canonical(flags.json, absent))
+    fail("--csv and --json name the same file, {}", flags.csv.string());
+  std::vector<std::filesystem::path> inputs;
+  if (flags.shape.empty()) inputs.push_back(flags.model.model_dir());
+  if (!flags.csv.empty()) ensure_writable_output(flags.csv, bench_csv_kind(), inputs);
+  if (!flags.json.empty()) ensure_writable_output(flags.json, bench_json_kind(), inputs);
   BenchOptions options = flags.options;
   for (const std::string& text : flags.actions) options.actions.push_back(parse_action(text));
   options.sequence = flags.sequence.get();
@@ -163,7 +169,9 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--cached", flags->cached,
                     "Let a small model's weights stay in the processor's cache");
   command->add_flag("--ceilings-only", flags->ceilings_only, "Measure the machine alone");
-  command->add_option("--csv", flags->csv, "Write the rows to this file")->type_name("FILE");
+  command
+      ->add_option("--csv", flags->csv, "Write the rows to this file, or over an older such file")
+      ->type_name("FILE");
   command->add_option("--json", flags->json, "Write rows, ceilings and machine to this file")
       ->type_name("FILE");
   command->callback([flags] { run_bench(*flags); });

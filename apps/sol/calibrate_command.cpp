@@ -1,7 +1,7 @@
 // sol calibrate: what a token costs in time on this machine, for `sol serve --costs`.
 #include <memory>
 
-#include "base/file_io.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "common.h"
 #include "cost_file.h"
@@ -45,7 +45,7 @@ std::string table_text(const CostTable& costs) {
 }
 
 void run_calibrate(CalibrateFlags& flags) {
-  ensure_writable_file(flags.out);
+  ensure_writable_output(flags.out, cost_file_kind(), {flags.model.model_dir(), flags.controller});
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   CostMeasurement& measurement = flags.measurement;
   measurement.sequence = flags.sequence.get();
@@ -83,7 +83,9 @@ void add_calibrate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "Measure what a token costs in time, for `sol serve --costs`");
   add_model_flags(*command, flags->model);
-  command->add_option("-o,--out", flags->out, "The table, as JSON")->required();
+  command->add_option("-o,--out", flags->out, "The table, as JSON; replaces only an older table")
+      ->required()
+      ->type_name("FILE");
   CLI::Option* controller = command->add_option("-c,--controller", flags->controller,
                                                 "The controller that will be served: its page rule "
                                                 "and horizon");
@@ -97,7 +99,8 @@ void add_calibrate_command(CLI::App& app) {
   command
       ->add_option("--context", flags->lengths,
                    "Lengths of the context, ascending (default: 64, 256, ... 16384)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(at_least(2));
   command->add_option("--repetitions", flags->measurement.repetitions, "Medians of so many")
       ->check(at_least(1))
       ->capture_default_str();

@@ -268,14 +268,6 @@ int interrupting_signal() {
   return signalled;
 }
 
-void refuse_overwriting(const fs::path& out, std::initializer_list<fs::path> inputs) {
-  for (const fs::path& input : inputs) {
-    std::error_code different;
-    if (!input.empty() && fs::equivalent(out, input, different))
-      fail("{}: is an input as well; it would be overwritten", out.string());
-  }
-}
-
 std::stop_token interrupt_token() {
   // Never destroyed: the waiting thread outlives main's statics.
   static std::stop_source* const source = [] {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <initializer_list>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -138,10 +137,5 @@ std::string format_duration(double seconds);
 std::stop_token interrupt_token();
 // The signal that requested the stop; 0 when none did.
 int interrupting_signal();
-
-// Throws Error when `out`, which is about to be written, is one of the files that are read (empty
-// ones are not given), under whatever name.
-void refuse_overwriting(const std::filesystem::path& out,
-                        std::initializer_list<std::filesystem::path> inputs);
 
 }  // namespace sol::app

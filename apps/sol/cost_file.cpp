@@ -89,4 +89,21 @@ CostTable read_costs_of_model(const std::filesystem::path& path, const std::stri
   return costs_for_horizon(json, where, horizon);
 }
 
+CostTable read_costs_to_train(const std::filesystem::path& path, const std::string& fingerprint,
+                              int horizon, const SequenceOptions& sequence) {
+  CostTable costs = read_costs_of_model(path, fingerprint, horizon, sequence);
+  if (!costs.saves_time())
+    fail(
+        "{}: by this table no share saves time (none of \"saved_ms\" and \"channels_saved_ms\" is "
+        "more than 0), so there is nothing to learn from it; measure again with `sol calibrate`, "
+        "on an idle machine or with a longer --context",
+        path.string());
+  return costs;
+}
+
+OutputKind cost_file_kind() {
+  return {"a cost table of `sol calibrate`",
+          fmt::format("{{\n  \"format_version\": {},\n  \"costs\": {{", format_version)};
+}
+
 }  // namespace sol::app

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "engine/run_info.h"
 #include "policy/cost_table.h"
 
@@ -22,5 +23,11 @@ CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int 
 // another horizon.
 CostTable read_costs_of_model(const std::filesystem::path& path, const std::string& fingerprint,
                               int horizon, const SequenceOptions& sequence);
+// The same, and Error for a table in which nothing saves time: there would be nothing to learn.
+CostTable read_costs_to_train(const std::filesystem::path& path, const std::string& fingerprint,
+                              int horizon, const SequenceOptions& sequence);
+
+// What write_costs() writes.
+OutputKind cost_file_kind();
 
 }  // namespace sol::app

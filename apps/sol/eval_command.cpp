@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "base/fail.h"
-#include "base/file_io.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "evaluation/named_policy.h"
 #include "evaluation/schedule_file.h"
@@ -73,10 +73,9 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
 
 void run_eval(EvalFlags& flags) {
   if (!flags.schedule_out.empty()) {
-    refuse_overwriting(flags.schedule_out, {flags.replay});
-    for (const std::filesystem::path& file : flags.evaluation.data)
-      refuse_overwriting(flags.schedule_out, {file});
-    ensure_writable_file(flags.schedule_out);
+    std::vector<std::filesystem::path> inputs = evaluation_inputs(flags.evaluation);
+    inputs.push_back(flags.replay);
+    ensure_writable_output(flags.schedule_out, schedule_file_kind(), inputs);
   }
   const EvaluationFlags& given = flags.evaluation;
   if (flags.policy.empty() && given.controller.empty() &&
@@ -169,7 +168,9 @@ void add_eval_command(CLI::App& app) {
       ->check(in_range(0, (1 << 24) - 1))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
-  command->add_option("--schedule-out", flags->schedule_out, "Record the schedule of every block")
+  command
+      ->add_option("--schedule-out", flags->schedule_out,
+                   "Record the schedule of every block; replaces only an older record")
       ->type_name("FILE");
   CLI::Option* replay =
       command

@@ -133,6 +133,12 @@ Json EvaluationSetup::protocol_json() const {
           {"controller", controller_name}};
 }
 
+std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flags) {
+  std::vector<std::filesystem::path> inputs = flags.data;
+  inputs.insert(inputs.end(), {flags.costs, flags.controller, flags.model.model_dir()});
+  return inputs;
+}
+
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
                                    const FrozenModel& model) {
   Controller controller = Controller::load(dir);

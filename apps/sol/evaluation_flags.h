@@ -43,6 +43,9 @@ void add_policy_flags(CLI::App& command, EvaluationFlags& flags);
 // The same, and text cut into blocks.
 void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags);
 
+// What these flags name to be read, files and directories, for ensure_writable_output().
+std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flags);
+
 // The controller at `dir`. Throws Error for one that was trained for another model.
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
                                    const FrozenModel& model);

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "common.h"
 #include "validators.h"
@@ -17,6 +18,8 @@ namespace sol::app {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view beginning = "{\"positions\":[";  // of what is written
 
 struct LogitsFlags {
   ModelFlags model;
@@ -80,8 +83,8 @@ void append_numbers(std::string& text, std::span<const float> values, const char
 }
 
 void run_logits(const LogitsFlags& flags) {
-  refuse_overwriting(flags.out, {flags.ids, flags.actions});
-  ensure_writable_file(flags.out);
+  ensure_writable_output(flags.out, {"a result of `sol logits`", std::string(beginning)},
+                         {flags.ids, flags.actions, flags.model.model_dir()});
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
   const auto vocab = static_cast<size_t>(model->config().vocab_size);
   const auto width = static_cast<size_t>(model->config().hidden_size);
@@ -96,7 +99,7 @@ void run_logits(const LogitsFlags& flags) {
   const OutputRequest wanted{.hidden = hidden.data(), .logits = logits.data()};
 
   AtomicFile out(flags.out);
-  out.write("{\"positions\":[");
+  out.write(beginning);
   const auto write_position = [&](size_t position) {
     std::string text = position + 1 == prefill ? "\n" : ",\n";
     fmt::format_to(std::back_inserter(text), "{{\"position\":{},\"logits\":", position);
@@ -140,7 +143,8 @@ void add_logits_command(CLI::App& app) {
           "Actions of the steps, such as \"k050-s070-q8\"; null for dense (default: all dense)")
       ->type_name("FILE.json");
   add_sequence_flags(*command, flags->sequence);
-  command->add_option("--out", flags->out, "Where to write the result")
+  command
+      ->add_option("--out", flags->out, "Where to write the result; replaces only an older result")
       ->type_name("FILE.json")
       ->required();
   command->callback([flags] { run_logits(*flags); });

@@ -1,4 +1,5 @@
 // sol prepare: a corpus as token ids, before training.
+#include <limits>
 #include <memory>
 
 #include "base/threads.h"
@@ -61,6 +62,7 @@ void add_prepare_command(CLI::App& app) {
   command->add_option("--text-field", flags->options.text_field, "Field that holds the text")
       ->capture_default_str();
   command->add_option("--seed", flags->options.seed, "Seed of the documents' order")
+      ->check(in_range(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str();
   flags->buffer_mib = flags->options.window_bytes >> 20;
   command

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file_io.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "common.h"
 #include "evaluation/training_report.h"
@@ -32,6 +33,8 @@ void run_report(const ReportFlags& flags) {
   const std::filesystem::path out =
       flags.out.empty() ? flags.runs.front() / "report.html" : flags.out;
   const std::vector<std::string> names = run_names(flags.runs);
+  // Before the page is drawn; a run's directory holds what cannot be made again.
+  ensure_writable_output(out, training_report_kind(), flags.runs);
   std::vector<ReportedRun> runs;
   for (size_t i = 0; i < names.size(); ++i)
     runs.push_back({names[i], read_run_history(flags.runs[i])});
@@ -50,7 +53,9 @@ void add_report_command(CLI::App& app) {
                    "Output directory of `sol train`; several are drawn over each other")
       ->required()
       ->type_name("DIR");
-  command->add_option("-o,--out", flags->out, "The page (default: report.html in the first RUN)")
+  command
+      ->add_option("-o,--out", flags->out,
+                   "The page (default: report.html in the first RUN); replaces only an older page")
       ->type_name("FILE");
   command->callback([flags] { run_report(*flags); });
 }

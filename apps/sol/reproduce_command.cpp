@@ -212,6 +212,7 @@ void run_reproduce(ReproduceFlags& flags) {
   const std::set<std::string> sections(flags.only.begin(), flags.only.end());
   if (flags.list) return list_jobs(study, sections);
   if (flags.out.empty()) fail("name with -o the directory that the results go to");
+  require_replaceable_report(flags.out);
   wanted_jobs(study, sections);  // a misspelt section is an error before the model is loaded
   if (flags.report) {
     const StudyResults results = StudyResults::read(flags.out);

@@ -100,6 +100,7 @@ void run_sweep_command(SweepFlags& flags) {
   if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
     fail("--store-frontier stores what the learned policy does, not {}", flags.policy);
   ensure_writable_directory(flags.out);
+  ensure_writable_sweep(flags.out, evaluation_inputs(flags.evaluation));
   if (flags.store_frontier) ensure_writable_file(flags.evaluation.controller / "controller.json");
 
   EvaluationSetup setup = set_up_evaluation(flags.evaluation);
@@ -206,7 +207,9 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--timed", flags->timed,
                     "Decode every sequence alone and measure milliseconds per token, policy and "
                     "refresh included; the report plots perplexity against them");
-  command->add_option("-o,--out", flags->out, "Directory of the results")
+  command
+      ->add_option("-o,--out", flags->out,
+                   "Directory of the results; only an older sweep's are replaced")
       ->type_name("DIR")
       ->required();
   command->callback([flags] { run_sweep_command(*flags); });

@@ -73,6 +73,14 @@ std::vector<Task> load_tasks(const TasksFlags& flags) {
   return tasks;
 }
 
+// Files and directories that are read.
+std::vector<std::filesystem::path> inputs_of(const TasksFlags& flags) {
+  std::vector<std::filesystem::path> inputs = evaluation_inputs(flags.evaluation);
+  for (const std::string& argument : flags.data)  // a directory, or NAME=FILE
+    inputs.emplace_back(argument.substr(argument.find('=') + 1));
+  return inputs;
+}
+
 std::vector<std::string> chosen_policies(const TasksFlags& flags, const EvaluationSetup& setup) {
   if (!flags.policies.empty()) return flags.policies;
   if (setup.controller) return {"learned", "fixed"};
@@ -186,6 +194,7 @@ void run_tasks_command(TasksFlags& flags) {
   check_flags(flags);
   const std::vector<Task> tasks = load_tasks(flags);
   ensure_writable_directory(flags.out);
+  ensure_writable_tasks(flags.out, inputs_of(flags));
   const DirectoryLock lock(flags.out);
 
   EvaluationSetup setup = set_up_policies(flags.evaluation);

@@ -18,9 +18,11 @@
 #include "openblas_environment.h"
 #include "processes.h"
 #include "text/block_dataset.h"
+#include "text/corpus_files.h"
 #include "training/config.h"
 #include "training/memory_plan.h"
 #include "training/rank_environment.h"
+#include "training/run_log.h"
 #include "training/shared_model.h"
 #include "training/trainer.h"
 #include "training_flags.h"
@@ -56,7 +58,8 @@ std::string describe(const CollectionMetrics& m) {
                             m.decode_tokens_per_second, format_duration(m.seconds_left));
 }
 
-// Before any work: which of the two options takes what was named.
+// Before any work: which of the two options takes what was named, and whether the run's own files
+// would be among it.
 void require_right_kind_of_data(const TrainFlags& flags) {
   for (const std::filesystem::path& file : flags.data)
     if (std::error_code unknown; std::filesystem::is_directory(file, unknown))
@@ -65,6 +68,8 @@ void require_right_kind_of_data(const TrainFlags& flags) {
       !flags.corpus.empty() && std::filesystem::is_regular_file(flags.corpus, unknown))
     fail("--train-data {}: is a file; --data takes one, --train-data takes a directory",
          flags.corpus.string());
+  if (!flags.corpus.empty()) require_outside_corpus(flags.options.out, flags.corpus);
+  RunLog::refuse_other_log(flags.options.out, flags.data);
 }
 
 // --data's files, --train-data's corpus, prepared in the cache where that has not been done, or
@@ -126,7 +131,7 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   const std::unique_ptr<FrozenModel> model = load_trained_model(flags.model, ranks, group);
   if (!flags.costs.empty())
     flags.options.costs = std::make_shared<const CostTable>(
-        read_costs_of_model(flags.costs, model->fingerprint(), config.horizon, config.sequence));
+        read_costs_to_train(flags.costs, model->fingerprint(), config.horizon, config.sequence));
   // Before minutes of tokenising.
   if (group.leads()) require_trainable(model->config(), config, flags.options);
   if (ranks.local_rank == 0) {
@@ -276,7 +281,7 @@ void add_train_command(CLI::App& app) {
                    "is a time")
       ->type_name("FILE");
   command->add_option("--minutes", flags->options.minutes, "End after so many minutes")
-      ->check(positive_number());
+      ->check(positive_number(1e9));
   command
       ->add_option("--init", flags->options.initial,
                    "Start from this controller's policy instead of a fresh one")

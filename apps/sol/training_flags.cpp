@@ -9,6 +9,12 @@
 #include "validators.h"
 
 namespace sol::app {
+namespace {
+
+// Far more than any machine has; its bytes still fit into 64 bits.
+constexpr double most_gib = 1 << 30;
+
+}  // namespace
 
 uint64_t TrainingConfigFlags::available() const {
   return memory_limit > 0 ? static_cast<uint64_t>(memory_limit * (1 << 30)) : available_memory();
@@ -32,7 +38,7 @@ void add_training_config_flags(CLI::App& command, TrainingConfigFlags& flags, Mo
   command
       .add_option("--memory-limit", flags.memory_limit,
                   "What this machine may give, model included (default: what is available)")
-      ->check(positive_number())
+      ->check(positive_number(most_gib))
       ->type_name("GIB");
 }
 

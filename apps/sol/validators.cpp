@@ -53,11 +53,14 @@ CLI::Validator number_in(double low, double high) {
                    });
 }
 
-CLI::Validator positive_number() {
-  return validator("a number of more than 0", "> 0", [](const std::string& text) {
-    const auto value = parse_number<double>(text);
-    return value && *value > 0 && std::isfinite(*value);
-  });
+CLI::Validator positive_number(double high) {
+  const bool bounded = high < std::numeric_limits<double>::max();
+  return validator(
+      fmt::format("a number of more than 0{}", bounded ? fmt::format(", at most {}", high) : ""),
+      "> 0", [high](const std::string& text) {
+        const auto value = parse_number<double>(text);
+        return value && *value > 0 && *value <= high;
+      });
 }
 
 void reject_empty_values(CLI::App& command) {

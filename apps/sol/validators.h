@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <limits>
 
 namespace sol::app {
 
@@ -14,8 +15,8 @@ CLI::Validator at_least(int low);
 
 // A finite number from `low` to `high`, both included.
 CLI::Validator number_in(double low, double high);
-// A finite number that is more than 0.
-CLI::Validator positive_number();
+// A finite number that is more than 0 and at most `high`.
+CLI::Validator positive_number(double high = std::numeric_limits<double>::max());
 
 // Makes "--option ''" of every option of `command` and its subcommands wrong usage: an unset
 // variable of a shell script must not pass for an option that was not given.

@@ -86,7 +86,7 @@ std::string bench_csv(std::span<const BenchRow> rows) {
 }
 
 Json bench_json(std::span<const BenchRow> rows, const Ceilings& ceilings, const RunInfo& info) {
-  Json out{{"run", to_json(info)}, {"reads", Json::array()}, {"products", Json::array()}};
+  Json out{{"reads", Json::array()}, {"products", Json::array()}};
   for (const ReadRate& read : ceilings.reads) {
     out["reads"].push_back(
         {{"threads", read.threads}, {"bytes_per_second", read.bytes_per_second}});
@@ -117,7 +117,16 @@ Json bench_json(std::span<const BenchRow> rows, const Ceilings& ceilings, const 
                            {"stages", to_json(row.stages)},
                            {"policy", row.policy}});
   }
+  out["run"] = to_json(info);
   return out;
+}
+
+OutputKind bench_csv_kind() {
+  return {"a table of `sol bench`", "kind,threads,batch,"};
+}
+
+OutputKind bench_json_kind() {
+  return {"a result of `sol bench`", "{\n  \"reads\": ["};
 }
 
 }  // namespace sol

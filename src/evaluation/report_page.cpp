@@ -38,13 +38,20 @@ code{font:13px ui-monospace,Menlo,Consolas,monospace}
 
 }  // namespace
 
-std::string html_page(std::string_view title, std::string_view body) {
+std::string html_page_beginning(std::string_view title) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}</body>\n"
-      "</html>\n",
-      escape_xml(title), style, body);
+      "<title>{}",
+      escape_xml(title));
+}
+
+std::string html_page(std::string_view title, std::string_view body) {
+  return html_page_beginning(title) +
+         fmt::format(
+             "</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}</body>\n"
+             "</html>\n",
+             escape_xml(title), style, body);
 }
 
 const char* baseline_colour(size_t index) {

@@ -12,6 +12,8 @@ namespace sol {
 
 // A whole self-contained page; `title` is escaped, `body` is HTML.
 std::string html_page(std::string_view title, std::string_view body);
+// How every page begins whose title begins so.
+std::string html_page_beginning(std::string_view title);
 
 // Colours that most colour-blind readers tell apart, in print too (Okabe and Ito): the policy's,
 // and the baselines' in turn.

@@ -101,6 +101,10 @@ void write_schedules(const std::filesystem::path& path, const ScheduleRecord& re
   write_file_atomically(path, to_text(json) + "\n");
 }
 
+OutputKind schedule_file_kind() {
+  return {"a record of schedules", fmt::format("{{\"format\":\"{}\",", format_name)};
+}
+
 ScheduleRecord read_schedules(const std::filesystem::path& path) {
   const std::string where = path.string();
   const Json json = read_json(path, uint64_t{1} << 30);

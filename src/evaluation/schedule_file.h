@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "evaluation/perplexity.h"
 
 namespace sol {
@@ -36,6 +37,7 @@ ScheduleRecord make_schedule_record(const Policy& policy, const Budget& budget,
 
 // JSON, written atomically.
 void write_schedules(const std::filesystem::path& path, const ScheduleRecord& record);
+OutputKind schedule_file_kind();
 
 // Throws Error naming file and field for anything malformed or of another format version.
 ScheduleRecord read_schedules(const std::filesystem::path& path);

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/file_io.h"
+#include "base/output_file.h"
 #include "evaluation/report.h"
+#include "evaluation/report_page.h"
 #include "policy/action_json.h"
 #include "policy/cost_table.h"
 
@@ -230,6 +232,17 @@ void write_sweep(const std::filesystem::path& dir, const Sweep& sweep, const Swe
   }
   for (const auto& file : files) file->flush();
   for (const auto& file : files) file->commit();
+}
+
+void ensure_writable_sweep(const std::filesystem::path& dir,
+                           const std::vector<std::filesystem::path>& inputs) {
+  const std::pair<const char*, std::string> beginnings[] = {
+      {"points.csv", "point,inside,policy,"},
+      {"points.jsonl", "{\"point\":"},
+      {"summary.json", "{\n  \"run\": {"},
+      {"report.html", html_page_beginning("Budget sweep: ")}};
+  for (const auto& [name, beginning] : beginnings)
+    ensure_writable_output(dir / name, {"a file of `sol sweep`", beginning}, inputs);
 }
 
 }  // namespace sol

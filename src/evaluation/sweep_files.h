@@ -31,4 +31,9 @@ Json summary_json(const Sweep& sweep, const SweepSummary& summary, const SweepSe
 void write_sweep(const std::filesystem::path& dir, const Sweep& sweep, const SweepSummary& summary,
                  const SweepSettings& settings);
 
+// Throws Error, before a sweep, where write_sweep() would write over one of `inputs` or over
+// anything but an older sweep's files (base/output_file.h).
+void ensure_writable_sweep(const std::filesystem::path& dir,
+                           const std::vector<std::filesystem::path>& inputs);
+
 }  // namespace sol

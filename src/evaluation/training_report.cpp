@@ -11,6 +11,8 @@
 namespace sol {
 namespace {
 
+constexpr const char* title = "Training";
+
 // The value at a path of keys as text; empty where there is none.
 std::string text_at(const Json& json, std::initializer_list<const char*> path) {
   const Json* at = &json;
@@ -131,7 +133,11 @@ std::string training_report(const std::vector<ReportedRun>& runs) {
     body += in_rows(plots);
     body += settings(run.history);
   }
-  return html_page("Training", body);
+  return html_page(title, body);
+}
+
+OutputKind training_report_kind() {
+  return {"a page of `sol report`", html_page_beginning(title)};
 }
 
 }  // namespace sol

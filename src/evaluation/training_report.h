@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "training/run_history.h"
 
 namespace sol {
@@ -17,5 +18,6 @@ struct ReportedRun {
 // went into and which levels it chose. Points are means over collections where there are many. At
 // least one run.
 std::string training_report(const std::vector<ReportedRun>& runs);
+OutputKind training_report_kind();
 
 }  // namespace sol

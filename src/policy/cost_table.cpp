@@ -163,32 +163,79 @@ Json CostTable::to_json() const {
           {"lengths", std::move(lengths)}};
 }
 
+namespace {
+
+// Times are of one decoded token: a million seconds is none.
+constexpr double longest_ms = 1e9;
+// A share may save nothing and cost a little (pages that are scored and then all read), and what a
+// busy machine measures is noise; but a step takes some time, and not many times the dense one.
+constexpr double slowest_step = 100;
+
+void check_time(double ms, const std::string& entry, const std::string& where) {
+  if (!(ms > 0 && ms <= longest_ms))
+    fail(
+        "{}: \"{}\" is {} ms; a time is more than 0 and at most {} ms: measure again with "
+        "`sol calibrate`",
+        where, entry, ms, longest_ms);
+}
+
+void check_savings(const std::vector<double>& saved, double dense, const std::string& field,
+                   const std::string& where) {
+  for (size_t i = 0; i < saved.size(); ++i)
+    if (!(saved[i] < dense && dense - saved[i] <= slowest_step * dense))
+      fail(
+          "{}: \"{}[{}]\" says that {} ms of a step of {} ms are saved; it must leave more than 0 "
+          "and at most {} times the step: measure again with `sol calibrate`",
+          where, field, i, saved[i], dense, slowest_step);
+}
+
+std::vector<double> numbers_of(const Json& object, const char* field, const std::string& where) {
+  if (!object.is_object() || !object.contains(field) || !object[field].is_array())
+    fail("{}: \"{}\" is not a list of numbers", where, field);
+  std::vector<double> values;
+  for (const Json& value : object[field]) {
+    if (!value.is_number()) fail("{}: \"{}\" is not a list of numbers", where, field);
+    values.push_back(value.get<double>());
+  }
+  return values;
+}
+
+}  // namespace
+
 CostTable CostTable::from_json(const Json& json, const std::string& where) {
-  const auto numbers = [&](const Json& object, const char* field) {
-    if (!object.is_object() || !object.contains(field) || !object[field].is_array())
-      fail("{}: \"{}\" is not a list of numbers", where, field);
-    std::vector<double> values;
-    for (const Json& value : object[field]) {
-      if (!value.is_number()) fail("{}: \"{}\" is not a list of numbers", where, field);
-      values.push_back(value.get<double>());
-    }
-    return values;
-  };
-  const std::vector<double> shares = numbers(json, "shares");
+  const std::vector<double> shares = numbers_of(json, "shares", where);
+  const std::vector<double> channels = numbers_of(json, "channels_saved_ms", where);
   if (!json.contains("lengths") || !json["lengths"].is_array())
     fail("{}: \"lengths\" is not a list", where);
   std::vector<Length> lengths;
-  for (const Json& length : json["lengths"])
-    lengths.push_back({json_get<int>(length, "keys", where),
-                       json_get<double>(length, "dense_ms", where),
-                       json_get<double>(length, "refresh_ms", where), numbers(length, "saved_ms")});
+  double fastest = longest_ms;
+  for (const Json& length : json["lengths"]) {
+    lengths.push_back(
+        {json_get<int>(length, "keys", where), json_get<double>(length, "dense_ms", where),
+         json_get<double>(length, "refresh_ms", where), numbers_of(length, "saved_ms", where)});
+    const Length& read = lengths.back();
+    const std::string entry = fmt::format("lengths[{}].", lengths.size() - 1);
+    check_time(read.dense_ms, entry + "dense_ms", where);
+    check_time(read.refresh_ms, entry + "refresh_ms", where);
+    check_savings(read.saved_ms, read.dense_ms, entry + "saved_ms", where);
+    fastest = std::min(fastest, read.dense_ms);
+  }
+  check_savings(channels, fastest, "channels_saved_ms", where);
   try {
     return CostTable(json_get<int>(json, "horizon", where),
                      std::vector<float>(shares.begin(), shares.end()), std::move(lengths),
-                     numbers(json, "channels_saved_ms"));
+                     channels);
   } catch (const Error& error) {
     fail("{}: {}", where, error.what());
   }
+}
+
+bool CostTable::saves_time() const {
+  const auto positive = [](double ms) { return ms > 0; };
+  return std::ranges::any_of(channels_saved_ms_, positive) ||
+         std::ranges::any_of(lengths_, [&](const Length& length) {
+           return std::ranges::any_of(length.saved_ms, positive);
+         });
 }
 
 namespace {

@@ -56,8 +56,12 @@ class CostTable {
   const std::vector<float>& shares() const { return shares_; }
   const std::vector<Length>& lengths() const { return lengths_; }
 
+  // Whether any share takes less time than the dense step anywhere in the table.
+  bool saves_time() const;
+
   Json to_json() const;
-  // Throws Error naming document and field.
+  // Throws Error naming document and field; also for what nothing can have measured: times that are
+  // not positive or of weeks, savings that leave no time or make a step a hundred times as slow.
   static CostTable from_json(const Json& json, const std::string& where);
 
  private:

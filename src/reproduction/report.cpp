@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/file_io.h"
+#include "base/output_file.h"
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 #include "reproduction/experiment_json.h"
@@ -153,6 +154,11 @@ void write_study_report(const Study& study, const StudyResults& results,
   write_file_atomically(results.dir() / "figures.jsonl", lines);
   write_file_atomically(results.dir() / "report.html",
                         html_page(fmt::format("Study: {}", study.name), body));
+}
+
+void require_replaceable_report(const std::filesystem::path& dir) {
+  require_replaceable(dir / "report.html", {"a study's report", html_page_beginning("Study: ")});
+  require_replaceable(dir / "figures.jsonl", {"a study's figures", "{\"table\":"});
 }
 
 }  // namespace sol

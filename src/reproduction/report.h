@@ -16,4 +16,7 @@ namespace sol {
 void write_study_report(const Study& study, const StudyResults& results,
                         const std::vector<std::filesystem::path>& beside);
 
+// Throws Error where that would write over a page or lines that are no study's.
+void require_replaceable_report(const std::filesystem::path& dir);
+
 }  // namespace sol

@@ -1,6 +1,7 @@
 #include "training/run_log.h"
 
 #include "base/file_io.h"
+#include "base/output_file.h"
 #include "training/metrics_events.h"
 
 namespace sol {
@@ -10,6 +11,11 @@ void RunLog::begin(int64_t lines, const Json& run) {
   events_.reset();
   if (lines == 0) remove_event_files(dir_);
   write_file_atomically(dir_ / "run.json", to_text(run, 1) + "\n");
+}
+
+void RunLog::refuse_other_log(const std::filesystem::path& dir,
+                              const std::vector<std::filesystem::path>& data) {
+  require_replaceable(path(dir), {"the log of a training run", "{\"collection\":"}, data);
 }
 
 void RunLog::append(const CollectionMetrics& metrics) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "base/json.h"
 #include "training/event_file.h"
@@ -15,16 +16,23 @@ namespace sol {
 
 class RunLog {
  public:
-  explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), lines_(dir_ / "train.jsonl") {}
+  explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), lines_(path(dir_)) {}
 
   // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the
   // rest; 0 starts a new log and removes the event files of an earlier one. `run` says what the run
   // is: OUT/run.json. Throws Error when the log cannot be read or has fewer lines.
   void begin(int64_t lines, const Json& run);
+  // Throws Error where OUT/train.jsonl is no such log, but somebody's text, which begin() would
+  // lose, or one of `data`, the files that are trained on.
+  static void refuse_other_log(const std::filesystem::path& dir,
+                               const std::vector<std::filesystem::path>& data = {});
   // Throws Error naming the file when it cannot be written.
   void append(const CollectionMetrics& metrics);
 
  private:
+  static std::filesystem::path path(const std::filesystem::path& dir) {
+    return dir / "train.jsonl";
+  }
   std::filesystem::path dir_;
   JsonLog lines_;
   std::optional<EventFile> events_;  // begun with the first collection

@@ -376,6 +376,7 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
     if (path_exists(options.out / name))
       fail("{}: holds a model ({}); train into a directory of its own", options.out.string(), name);
+  RunLog::refuse_other_log(options.out);
   const bool checkpoint = path_exists(checkpoint_path(options.out));
   const bool controller = path_exists(options.out / "controller.json");
   if (options.resume && controller && !checkpoint)

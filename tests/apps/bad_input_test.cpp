@@ -148,6 +148,46 @@ TEST_F(BadInput, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
   EXPECT_EQ(logits("/dev/stdout").out.find("{\"positions\":["), 0u);  // here a pipe
 }
 
+TEST_F(BadInput, OutputsThatWouldLoseSomethingAreFoundBeforeTheWork) {
+  const fs::path model = copied_model();
+  const fs::path notes = file("notes.txt", "not to be lost");
+  const auto expect_kept = [](const fs::path& kept, const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& words) {
+    const std::string before = read_file(kept);
+    expect_error(run_sol(arguments), words);
+    EXPECT_EQ(read_file(kept), before);
+  };
+  for (const char* name : {"model.safetensors", "config.json"}) {
+    const std::string out = (model / name).string();
+    const std::vector<std::string> words{out, "belongs to the input " + model.string()};
+    expect_kept(out, {"calibrate", "-m", model.string(), "-o", out}, words);
+    expect_kept(out, {"bench", "-m", model.string(), "--csv", out}, words);
+    expect_kept(out, {"bench", "-m", model.string(), "--json", out}, words);
+    expect_kept(out,
+                {"eval", "-m", model.string(), "--data", notes.string(), "--schedule-out", out},
+                words);
+  }
+  const std::vector<std::string> words{"notes.txt", "is there already", "another output"};
+  expect_kept(notes, {"calibrate", "-o", notes.string()}, words);
+  expect_kept(notes, {"bench", "--csv", notes.string()}, words);
+  expect_kept(notes, {"eval", "--data", notes.string(), "--schedule-out", notes.string()},
+              {"is the input " + notes.string()});
+  const fs::path ids = file("ids.json", "[1,2,3]");
+  expect_kept(notes, {"logits", "--ids", ids.string(), "--prefill", "2", "--out", notes.string()},
+              words);
+  // Directories: what an older call has not written stays.
+  const fs::path results = dir.path() / "results";
+  fs::create_directory(results);
+  for (const char* name : {"points.csv", "points.jsonl", "summary.json", "report.html"}) {
+    std::ofstream(results / name) << "other";
+    expect_kept(
+        results / name,
+        {"sweep", "--data", notes.string(), "-o", results.string(), "--kappa-levels", "0.5,1"},
+        {name, "is there already"});
+    fs::remove(results / name);
+  }
+}
+
 TEST_F(BadInput, NotANumberInTheWeights) {
   const fs::path model = copied_model();
   std::string bytes = read_file(model / "model.safetensors");

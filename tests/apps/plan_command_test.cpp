@@ -71,6 +71,8 @@ TEST(PlanCommand, AModelThatIsTooLargeIsNotLoaded) {
 
 TEST(PlanCommand, BadInputIsNamed) {
   expect_error(plan({"--processes", "0"}), {"--processes"});
+  for (const char* gib : {"0", "-1", "17179869184", "1e300", "nan", "inf"})
+    expect_error(plan({"--memory-limit", gib}), {"--memory-limit", "at most 1073741824", gib});
   expect_error(plan({"--set", "rollout.bach=3"}), {"rollout.bach"});
   expect_error(run_sol({"plan"}), {"config"});
 }

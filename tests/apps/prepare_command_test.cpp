@@ -69,6 +69,10 @@ TEST_F(PrepareCommand, WhoInterruptsItIsToldHowItGoesOn) {
 
 TEST_F(PrepareCommand, BadInputIsNamed) {
   expect_error(prepare({"--shuffle-buffer", "0"}), {"--shuffle-buffer"});
+  for (const char* seed : {"-1", "18446744073709551616", "1.5", "x"})
+    expect_error(prepare({"--seed", seed}), {"--seed", "from 0 to 18446744073709551615", seed});
+  for (const char* mib : {"-1", "1048577", "18446744073709551617"})
+    expect_error(prepare({"--shuffle-buffer", mib}), {"--shuffle-buffer", "from 1 to 1048576"});
   expect_error(prepare({"--text-field", "body"}), {"\"body\""});
   out = corpus;
   expect_error(prepare(), {"corpus", "holds other files", "a directory of its own"});

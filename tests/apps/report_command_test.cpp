@@ -37,6 +37,29 @@ TEST(ReportCommand, DrawsOneRunOrSeveral) {
   EXPECT_NE(read_file(page).find("2 runs"), std::string::npos);
 }
 
+// A run's files cannot be made again.
+TEST(ReportCommand, WritesOverNothingButAnOlderPage) {
+  TemporaryDirectory dir;
+  const fs::path run = dir.path() / "run", log = run / "train.jsonl";
+  write_run(run);
+  const std::string before = read_file(log);
+  const fs::path weights = run / "policy.safetensors", notes = dir.path() / "notes.html";
+  std::ofstream(weights) << "weights";
+  std::ofstream(notes) << "<!DOCTYPE html>\n<html lang=\"en\">\n";
+  fs::create_symlink(log, dir.path() / "link");
+  const auto report = [&](const fs::path& out) {
+    return run_sol({"report", run.string(), "-o", out.string()});
+  };
+  for (const fs::path& out :
+       {log, run / ".." / "run" / "train.jsonl", dir.path() / "link", weights})
+    expect_error(report(out),
+                 {out.string(), "belongs to the input " + run.string(), "overwritten"});
+  expect_error(report(notes), {"notes.html", "is there already", "`sol report`"});
+  EXPECT_EQ(read_file(log), before);
+  EXPECT_EQ(read_file(weights), "weights");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(report(run / "report.html").code, 0);
+}
+
 TEST(ReportCommand, BadInputIsNamed) {
   TemporaryDirectory dir;
   expect_error(run_sol({"report"}), {"run"});

@@ -295,7 +295,31 @@ TEST_F(TrainCommand, TakesACorpusAndWhatIsPreparedOfIt) {
   expect_error(train({"--overwrite"}), {"none", "no such directory"});
 }
 
+// Which would read it as text when it goes on.
+TEST_F(TrainCommand, ARunDoesNotLieInItsData) {
+  const fs::path corpus = dir.path() / "corpus";
+  fs::create_directory(corpus);
+  write("corpus/a.jsonl", "{\"text\": \"One house.\"}\n");
+  const fs::path elsewhere = out, plain = text;
+  data_option = "--train-data";
+  text = corpus;
+  out = corpus / "run";
+  expect_error(train({}), {out.string(), "lies in the corpus " + corpus.string()});
+  EXPECT_FALSE(fs::exists(out));
+  // A log that is none: somebody's data, by the name that data sets have.
+  data_option = "--data";
+  out = dir.path();
+  text = write("train.jsonl", "{\"text\": \"One house.\"}\n");
+  expect_error(train({}), {"train.jsonl", "is the input"});
+  text = plain;
+  expect_error(train({"--overwrite"}), {"train.jsonl", "not the log of a training run"});
+  EXPECT_EQ(read_file(dir.path() / "train.jsonl"), "{\"text\": \"One house.\"}\n");
+}
+
 TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
+  write("noise.txt", std::string("one\ntwo \xff\n"));
+  expect_error(train({"--data", (dir.path() / "noise.txt").string()}),
+               {"noise.txt, line 2", "byte 8"});
   expect_error(train({"--minutes", "nan"}), {"--minutes", "more than 0"});
   expect_error(train({"--cache", ""}), {"--cache", "must not be empty"});
   expect_error(train({"--set", "actions.prune=[s60, s60]"}), {"s60"});
@@ -345,6 +369,17 @@ TEST_F(TrainCommand, TrainsForTimesWithATableOfTheModel) {
   const RunResult text_result =
       run_sol({"generate", "-c", out.string(), "--ms", "0.8", "-n", "20", "Once"});
   EXPECT_EQ(text_result.code, 0) << testing::PrintToString(text_result);
+
+  Json useless = table;
+  useless["costs"]["channels_saved_ms"] = {0, 0, 0, 0};
+  for (Json& length : useless["costs"]["lengths"]) length["saved_ms"] = {0, 0, 0, 0};
+  write("useless.json", useless.dump());
+  expect_error(train_timed({"--overwrite", "--costs", (dir.path() / "useless.json").string()}),
+               {"useless.json", "saves time", "`sol calibrate`"});
+  useless["costs"]["lengths"][0]["dense_ms"] = -1;
+  write("useless.json", useless.dump());
+  expect_error(train_timed({"--overwrite", "--costs", (dir.path() / "useless.json").string()}),
+               {"useless.json", "lengths[0].dense_ms", "-1", "`sol calibrate`"});
 
   table["run"]["model_fingerprint"] = "another";
   write("other.json", table.dump());

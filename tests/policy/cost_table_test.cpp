@@ -1,5 +1,7 @@
 #include "policy/cost_table.h"
 
+#include <functional>
+
 #include "support.h"
 #include "throws.h"
 
@@ -74,9 +76,39 @@ TEST(CostTable, SurvivesJson) {
   broken["lengths"][0]["saved_ms"] = "no";
   EXPECT_THAT([&] { CostTable::from_json(broken, "x.json"); }, throws({"x.json", "saved_ms"}));
   broken = costs.to_json();
-  broken["lengths"][0]["dense_ms"] = -1;
-  EXPECT_THAT([&] { CostTable::from_json(broken, "x.json"); }, throws({"x.json", "step"}));
   EXPECT_THAT([&] { CostTable::from_json(Json::array(), "x.json"); }, throws({"x.json"}));
+}
+
+TEST(CostTable, TimesThatNothingCanHaveMeasuredAreNamed) {
+  const auto refused = [](const std::function<void(Json&)>& spoil, const std::string& entry) {
+    Json json = made().to_json();
+    spoil(json);
+    EXPECT_THAT([&] { CostTable::from_json(json, "x.json"); },
+                throws({"x.json", "\"" + entry + "\"", "`sol calibrate`"}));
+  };
+  for (const double bad : {-10.0, 0.0, 1e300, 1e10}) {
+    refused([&](Json& j) { j["lengths"][1]["dense_ms"] = bad; }, "lengths[1].dense_ms");
+    refused([&](Json& j) { j["lengths"][0]["refresh_ms"] = bad; }, "lengths[0].refresh_ms");
+  }
+  for (const double bad : {10.0, 20.0, 1e300, -1e300, -1000.0}) {
+    refused([&](Json& j) { j["lengths"][0]["saved_ms"][0] = bad; }, "lengths[0].saved_ms[0]");
+    // Of the shortest step there is, 10 ms.
+    refused([&](Json& j) { j["channels_saved_ms"][0] = bad; }, "channels_saved_ms[0]");
+  }
+  Json all = made().to_json();
+  for (Json& length : all["lengths"]) length["dense_ms"] = length["saved_ms"][0] = 1;
+  EXPECT_THAT([&] { CostTable::from_json(all, "x.json"); }, throws({"lengths[0].saved_ms[0]"}));
+  // Noise: a little is lost where nothing is saved.
+  Json noise = made().to_json();
+  noise["lengths"][0]["saved_ms"][0] = noise["channels_saved_ms"][0] = -3;
+  EXPECT_NO_THROW(CostTable::from_json(noise, "x.json"));
+}
+
+TEST(CostTable, TellsWhetherAnythingSavesTime) {
+  EXPECT_TRUE(made().saves_time());
+  EXPECT_TRUE(CostTable(16, {0.5f}, {{100, 10, 16, {0}}, {300, 20, 16, {1}}}, {-1}).saves_time());
+  EXPECT_TRUE(CostTable(16, {0.5f}, {{100, 10, 16, {0}}}, {1}).saves_time());
+  EXPECT_FALSE(CostTable(16, {0.5f}, {{100, 10, 16, {0}}, {300, 20, 16, {-1}}}, {0}).saves_time());
 }
 
 TEST(CostTable, MeasuresAModel) {

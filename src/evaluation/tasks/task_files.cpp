@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/file_io.h"
+#include "base/output_file.h"
+#include "evaluation/report_page.h"
 #include "policy/action_json.h"
 
 namespace sol {
@@ -116,6 +118,16 @@ void write_tasks(const std::filesystem::path& dir, const std::vector<TaskCell>& 
   }
   for (const auto& file : files) file->flush();
   for (const auto& file : files) file->commit();
+}
+
+void ensure_writable_tasks(const std::filesystem::path& dir,
+                           const std::vector<std::filesystem::path>& inputs) {
+  const std::pair<const char*, std::string> beginnings[] = {
+      {"tasks.csv", "task,shots,chat,"},
+      {"tasks.jsonl", "{\"task\":"},
+      {"report.html", html_page_beginning("Tasks: ")}};
+  for (const auto& [name, beginning] : beginnings)
+    ensure_writable_output(dir / name, {"a file of `sol tasks`", beginning}, inputs);
 }
 
 }  // namespace sol

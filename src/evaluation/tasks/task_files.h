@@ -40,4 +40,9 @@ std::string tasks_report(const std::vector<TaskCell>& cells, const TaskSettings&
 void write_tasks(const std::filesystem::path& dir, const std::vector<TaskCell>& cells,
                  const TaskSettings& settings);
 
+// Throws Error, before the tasks, where write_tasks() would write over one of `inputs` or over
+// anything but older files of its own (base/output_file.h).
+void ensure_writable_tasks(const std::filesystem::path& dir,
+                           const std::vector<std::filesystem::path>& inputs);
+
 }  // namespace sol
