@@ -47,6 +47,21 @@ Entry find(const YAML::Node& map, const std::string& key) {
   return {};
 }
 
+// A copy of the map with another value under a key, which is appended where it is new. Only the map
+// itself is new: its keys and other values are the same nodes, with their lines. Assigning to a
+// node instead would change it everywhere that an alias leads to it.
+YAML::Node with_value(const YAML::Node& map, const std::string& key, const YAML::Node& value) {
+  YAML::Node copy(YAML::NodeType::Map);
+  bool found = false;
+  for (const auto& entry : map) {
+    const bool here = entry.first.Scalar() == key;
+    copy.force_insert(entry.first, here ? value : entry.second);
+    found = found || here;
+  }
+  if (!found) copy.force_insert(key, value);
+  return copy;
+}
+
 // A quoted scalar carries the tag "!" and is a string whatever it looks like.
 bool plain_scalar(const YAML::Node& node) {
   return node.IsScalar() && node.Tag() != "!";
@@ -137,31 +152,34 @@ YamlMap YamlMap::parse(const std::string& text, const std::string& where) {
 }
 
 void YamlMap::override_value(const std::string& key, const std::string& value) {
+  const std::string given = fmt::format("override \"{}={}\"", key, value);
+  // The maps that the key leads through, from the document inwards.
+  std::vector<std::pair<YAML::Node, std::string>> path;
   YAML::Node map = node_;
-  size_t begin = 0;
-  for (;;) {
-    const size_t dot = key.find('.', begin);
-    const std::string part = key.substr(begin, dot - begin);
-    if (part.empty()) fail("override \"{}={}\": write section.key=value", key, value);
-    if (dot == std::string::npos) {
-      try {
-        map[part] = YAML::Load(value);
-      } catch (const YAML::Exception& error) {
-        fail("override \"{}={}\": not a YAML value: {}", key, value, error.msg);
-      }
-      overridden_->insert(key);
-      return;
-    }
+  for (size_t begin = 0, end = 0; begin <= key.size(); begin = end + 1) {
+    end = std::min(key.find('.', begin), key.size());
+    const std::string part = key.substr(begin, end - begin);
+    if (part.empty()) fail("{}: write section.key=value", given);
+    path.emplace_back(map, part);
+    if (end == key.size()) break;
     YAML::Node next = find(map, part).value;
     if (!next.IsDefined() || next.IsNull()) {
-      map[part] = YAML::Node(YAML::NodeType::Map);
-      next.reset(map[part]);
-      overridden_->insert(key.substr(0, dot));
+      next.reset(YAML::Node(YAML::NodeType::Map));
+      overridden_->insert(key.substr(0, end));
     }
-    if (!next.IsMap()) fail("override \"{}={}\": {} is not a section", key, value, part);
+    if (!next.IsMap()) fail("{}: {} is not a section", given, part);
     map.reset(next);
-    begin = dot + 1;
   }
+  YAML::Node replaced;
+  try {
+    replaced.reset(YAML::Load(value));
+  } catch (const YAML::Exception& error) {
+    fail("{}: not a YAML value: {}", given, error.msg);
+  }
+  for (auto step = path.rbegin(); step != path.rend(); ++step)
+    replaced.reset(with_value(step->first, step->second, replaced));
+  node_.reset(replaced);
+  overridden_->insert(key);
 }
 
 std::string YamlMap::full_name(const std::string& key) const {

@@ -20,7 +20,8 @@ class YamlMap {
 
   // Sets a key with its sections, "rollout.batch", to a YAML value; missing sections are made. Of a
   // whole document only, before sections of it are read. What is wrong with such a value is told
-  // with the override's name instead of a line.
+  // with the override's name instead of a line. Where the file has an alias (*name), only the key
+  // named changes.
   void override_value(const std::string& key, const std::string& value);
 
   // All of these mark a key as known. T: bool, int, int64_t, double, std::string,

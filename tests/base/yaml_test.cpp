@@ -109,6 +109,24 @@ TEST(Yaml, OverridesKeepTheLinesOfEverythingElse) {
   EXPECT_THAT([&] { map.override_value("a", "[1"); }, throws({"not a YAML value"}));
 }
 
+TEST(Yaml, AnOverrideChangesNoOtherKeyThatSharesAnAlias) {
+  YamlMap map = parse("a: &s {x: &v 1, y: 2}\nb: *s\nc: *v\nd: {deep: *s}\n");
+  map.override_value("b.x", "7");
+  map.override_value("d.deep.y", "8");
+  YamlMap a = map.map("a"), b = map.map("b"), deep = map.map("d").map("deep");
+  EXPECT_EQ(a.get<int>("x"), 1);
+  EXPECT_EQ(a.get<int>("y"), 2);
+  EXPECT_EQ(b.get<int>("x"), 7);
+  EXPECT_EQ(b.get<int>("y"), 2);
+  EXPECT_EQ(map.get<int>("c"), 1);
+  EXPECT_EQ(deep.get<int>("x"), 1);
+  EXPECT_EQ(deep.get<int>("y"), 8);
+  EXPECT_EQ(map.keys(), (std::vector<std::string>{"a", "b", "c", "d"}));  // the file's order
+  map.override_value("c", "9");
+  EXPECT_EQ(a.get<int>("x"), 1);
+  EXPECT_EQ(map.get<int>("c"), 9);
+}
+
 TEST(Yaml, OptionalMaps) {
   YamlMap map = parse("sub: {x: 1}\n");
   auto sub = map.optional_map("sub");
