@@ -155,6 +155,14 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit) {
   return content;
 }
 
+void flush_file(const std::filesystem::path& path) {
+  const int descriptor = open_regular_file(path);
+  const int result = ::fsync(descriptor);
+  const int reason = errno;
+  ::close(descriptor);
+  if (result != 0) fail("{}: cannot be written: {}", path.string(), std::strerror(reason));
+}
+
 void ensure_writable_directory(const std::filesystem::path& dir) {
   if (dir.empty()) fail("the name of a directory to write to is empty");
   std::error_code error;

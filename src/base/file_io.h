@@ -27,6 +27,10 @@ int open_regular_file(const std::filesystem::path& path);
 // The whole content. Throws Error as open_regular_file, and for a file of more than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = default_file_limit);
 
+// Waits until all that was written to a file is on the disk. Throws Error naming the path and the
+// system's reason.
+void flush_file(const std::filesystem::path& path);
+
 // Creates the directory and its parents. Throws Error when that fails or when the path is not a
 // directory one can write to: called before long work starts, not after it.
 void ensure_writable_directory(const std::filesystem::path& dir);

@@ -82,6 +82,16 @@ struct TensorToWrite {
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
+// As write_safetensors, with one entry more in the metadata: "checksum", a hash over all tensors
+// and all other metadata, for files whose damage would not show in what they are used for.
+void write_checked_safetensors(const std::filesystem::path& path,
+                               std::span<const TensorToWrite> tensors,
+                               const std::map<std::string, std::string>& metadata = {});
+
+// Throws Error naming the file where a file that write_checked_safetensors wrote has changed since
+// or has no checksum.
+void require_checksum(const TensorStore& store);
+
 // A tensor whose bytes are made when it is its turn, so that a large file never lies in memory as a
 // whole. `make` fills all of the bytes it is given.
 struct TensorToMake {

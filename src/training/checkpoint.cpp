@@ -1,5 +1,7 @@
 #include "training/checkpoint.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,15 +15,19 @@
 namespace sol {
 namespace {
 
-constexpr int format_version = 3;
+constexpr int format_version = 4;
 
 constexpr const char* parameter_prefix = "parameter.";
 constexpr const char* gradient_prefix = "gradient.";
 constexpr const char* first_prefix = "first_moment.";
 constexpr const char* second_prefix = "second_moment.";
 
-Parameter read_tensor(const TensorStore& store, const std::string& name) {
+Parameter read_tensor(const TensorStore& store, const std::string& name,
+                      const std::vector<int64_t>& shape) {
   const TensorView& view = store.get(name);
+  if (view.shape != shape)
+    fail("{}: must be [{}], as the configuration's policy network has it", view.describe(),
+         fmt::join(shape, ", "));
   return {view.shape, view.to_floats()};
 }
 
@@ -74,10 +80,11 @@ void save_checkpoint(const std::filesystem::path& path, const TrainingState& sta
                       {"collections", state.collections}, {"position", state.position},
                       {"minibatches", state.minibatches}, {"updates", state.updates},
                       {"seconds", state.seconds},         {"metrics", to_json(state.metrics)}};
-  write_safetensors(path, tensors, {{"state", to_text(document)}});
+  write_checked_safetensors(path, tensors, {{"state", to_text(document)}});
 }
 
-TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity) {
+TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity,
+                              const PolicyNetworkShape& shape) {
   const TensorStore store = TensorStore::open_file(path);
   const std::string where = path.string();
   const auto text = store.metadata().find("state");
@@ -88,6 +95,7 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Json& ide
   if (version != format_version) {
     fail("{}: checkpoint format {}, but this program reads {}", where, version, format_version);
   }
+  require_checksum(store);
   if (!document.contains("identity") || !document.at("identity").is_object())
     fail("{}: the field identity is missing or no object", where);
   require_same(where, document.at("identity"), identity);
@@ -105,13 +113,13 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Json& ide
     fail("{}: seconds = {} makes no sense", where, state.seconds);
   if (!document.contains("metrics")) fail("{}: the field metrics is missing", where);
   state.metrics = metrics_from_json(document.at("metrics"), where + ": metrics");
-  for (const auto& [full_name, view] : store.tensors()) {
-    if (!full_name.starts_with(parameter_prefix)) continue;
-    const std::string name = full_name.substr(std::string(parameter_prefix).size());
-    state.parameters[name] = read_tensor(store, full_name);
-    state.gradients[name] = read_tensor(store, gradient_prefix + name);
-    state.moments[name] = {read_tensor(store, first_prefix + name).values,
-                           read_tensor(store, second_prefix + name).values};
+  for (const auto& [name, dimensions] : policy_parameter_shapes(shape)) {
+    const auto read = [&](const char* prefix) {
+      return read_tensor(store, prefix + name, dimensions);
+    };
+    state.parameters[name] = read(parameter_prefix);
+    state.gradients[name] = read(gradient_prefix);
+    state.moments[name] = {read(first_prefix).values, read(second_prefix).values};
     for (const auto* values : {&state.parameters[name].values, &state.gradients[name].values,
                                &state.moments[name].first, &state.moments[name].second})
       require_finite(where, name, *values);

@@ -31,9 +31,11 @@ struct TrainingState {
 void save_checkpoint(const std::filesystem::path& path, const TrainingState& state,
                      const Json& identity);
 
-// Throws Error naming the file when it is malformed, of another format version or belongs to
-// another run: `identity` must agree, and the message names the first difference. A counter out of
-// range and a state that is not finite are malformed.
-TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity);
+// Throws Error naming the file when it is malformed or damaged, of another format version or
+// belongs to another run: `identity` must agree, and the message names the first difference. A
+// counter out of range, a state that is not finite and tensors that are missing or not of a policy
+// network of `shape` are malformed.
+TrainingState load_checkpoint(const std::filesystem::path& path, const Json& identity,
+                              const PolicyNetworkShape& shape);
 
 }  // namespace sol

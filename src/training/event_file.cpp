@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view name_start = "events.out.tfevents.";
+// TensorBoard reads files whose names begin so; the end tells ours from other programs'.
+constexpr std::string_view name_start = "events.out.tfevents.", name_end = ".sol";
 
 // Protocol buffers' encoding of the few types that are needed.
 class Message {
@@ -111,7 +112,7 @@ std::string tfrecord(std::string_view data) {
 
 EventFile::EventFile(const fs::path& dir, int64_t first_step) {
   for (auto time = static_cast<int64_t>(now());; ++time) {
-    path_ = dir / fmt::format("{}{:010}.{:010}.sol", name_start, time, first_step);
+    path_ = dir / fmt::format("{}{:010}.{:010}{}", name_start, time, first_step, name_end);
     std::error_code error;
     if (!fs::exists(path_, error)) break;
   }
@@ -159,7 +160,8 @@ void remove_event_files(const fs::path& dir) {
   std::vector<fs::path> found;
   for (fs::directory_iterator entries(dir, error); !error && entries != fs::directory_iterator();
        entries.increment(error))
-    if (entries->path().filename().string().starts_with(name_start))
+    if (const std::string name = entries->path().filename().string();
+        name.starts_with(name_start) && name.ends_with(name_end))
       found.push_back(entries->path());
   for (const fs::path& path : found)
     if (!error) fs::remove(path, error);

@@ -44,7 +44,7 @@ class EventFile {
   std::filesystem::path path_;
 };
 
-// Deletes the event files in `dir`, for a run that begins anew.
+// Deletes the event files in `dir` that EventFile has written, for a run that begins anew.
 void remove_event_files(const std::filesystem::path& dir);
 
 }  // namespace sol

@@ -6,11 +6,12 @@
 
 namespace sol {
 
-void RunLog::begin(int64_t lines, const Json& run) {
-  lines_.begin(lines);
+int64_t RunLog::begin(int64_t collection, const Json& run) {
+  const int64_t kept = lines_.begin("collection", collection);
   events_.reset();
-  if (lines == 0) remove_event_files(dir_);
+  if (collection == 0) remove_event_files(dir_);
   write_file_atomically(dir_ / "run.json", to_text(run, 1) + "\n");
+  return kept;
 }
 
 void RunLog::refuse_other_log(const std::filesystem::path& dir,

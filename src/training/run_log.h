@@ -18,16 +18,19 @@ class RunLog {
  public:
   explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), lines_(path(dir_)) {}
 
-  // Keeps the first `lines` lines of an existing log (those the checkpoint knows of) and drops the
-  // rest; 0 starts a new log and removes the event files of an earlier one. `run` says what the run
-  // is: OUT/run.json. Throws Error when the log cannot be read or has fewer lines.
-  void begin(int64_t lines, const Json& run);
+  // Keeps the lines of an existing log up to this collection, the last one that the checkpoint
+  // knows of, and drops the rest; returns the last collection kept, which is an earlier one where
+  // the log has been damaged. 0 starts a new log and removes the event files of an earlier one.
+  // `run` says what the run is: OUT/run.json. Throws Error when files cannot be read or written.
+  int64_t begin(int64_t collection, const Json& run);
   // Throws Error where OUT/train.jsonl is no such log, but somebody's text, which begin() would
   // lose, or one of `data`, the files that are trained on.
   static void refuse_other_log(const std::filesystem::path& dir,
                                const std::vector<std::filesystem::path>& data = {});
   // Throws Error naming the file when it cannot be written.
   void append(const CollectionMetrics& metrics);
+  // All lines are on the disk: before a checkpoint that knows of them. Throws as append.
+  void flush() { lines_.flush(); }
 
  private:
   static std::filesystem::path path(const std::filesystem::path& dir) {

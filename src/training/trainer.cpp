@@ -85,6 +85,7 @@ class Trainer {
   TrainingOutcome run(std::stop_token stop) {
     require_same_on_all_ranks(identity_, group_);
     begin();
+    require_same_parameters(network_.parameters(), group_);
     if (group_.any(group_.leads() && nothing_left())) {
       note(fmt::format("nothing is left to do: the controller is trained for {} updates already",
                        counters_.updates));
@@ -157,7 +158,7 @@ class Trainer {
     std::optional<TrainingState> state;
     if (group_.leads()) {
       if (options_.resume && path_exists(checkpoint_path()))
-        state = load_checkpoint(checkpoint_path(), identity_);
+        state = load_checkpoint(checkpoint_path(), identity_, shape_);
       else
         begin_anew();
     }
@@ -165,6 +166,9 @@ class Trainer {
       if (!state) state.emplace();
       broadcast_state(*state, network_.parameters(), group_);
       restore(std::move(*state));
+      if (!options_.initial.empty())
+        note(fmt::format("{} is not read: the run has a checkpoint of its own",
+                         options_.initial.string()));
       note(fmt::format("resumed at update {} of {}", counters_.updates, config_.updates));
     }
   }
@@ -184,10 +188,7 @@ class Trainer {
     network_ = TorchNetwork(shape_, state.parameters, options_.deterministic);
     for (const std::string& name : network_.names()) {
       const std::vector<float>& saved = state.gradients.at(name).values;
-      const std::span<float> gradient = network_.gradient(name);
-      if (saved.size() != gradient.size())
-        fail("{}: the gradient of {} is misshapen", checkpoint_path().string(), name);
-      std::copy(saved.begin(), saved.end(), gradient.begin());
+      std::ranges::copy(saved, network_.gradient(name).begin());
     }
     optimiser_.restore(state.updates, std::move(state.moments));
     counters_ = {.minibatches = state.minibatches, .updates = state.updates};
@@ -197,7 +198,11 @@ class Trainer {
     metrics_ = state.metrics;
     gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
-    if (group_.leads()) log_.begin(collections_, run_record());
+    if (!group_.leads()) return;
+    if (const int64_t kept = log_.begin(collections_, run_record()); kept < collections_)
+      note(
+          fmt::format("{} has lost the lines of collections {} to {}; the run itself lacks nothing",
+                      (options_.out / "train.jsonl").string(), kept + 1, collections_));
   }
 
   void checkpoint() {
@@ -215,6 +220,7 @@ class Trainer {
       state.gradients[name] = {state.parameters.at(name).shape, {gradient.begin(), gradient.end()}};
     }
     state.moments = optimiser_.moments();
+    log_.flush();
     save_checkpoint(checkpoint_path(), state, identity_);
     // A controller to look at while training goes on.
     controller().save(options_.out / "checkpoint" / "controller");
@@ -280,7 +286,7 @@ class Trainer {
     const int64_t before = counters_.updates * config_.grad_accum + counters_.minibatches;
     const UpdateSummary summary = update_policy(network_, optimiser_, collected.schedules, config_,
                                                 collections_, counters_, plan_.lanes, group_);
-    if (group_.size() > 1) require_same_parameters(network_.parameters(), group_);
+    require_same_parameters(network_.parameters(), group_);
     minibatches_done_ += counters_.updates * config_.grad_accum + counters_.minibatches - before;
 
     const int64_t old_epoch = position_ == 0 ? 0 : order_.epoch(position_ - 1);
@@ -355,6 +361,14 @@ class Trainer {
 
 }  // namespace
 
+void require_positions(const LlamaConfig& model, const TrainingConfig& config) {
+  if (config.context + config.horizon <= model.max_position_embeddings) return;
+  fail(
+      "rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a shorter "
+      "context",
+      config.context, config.horizon, model.max_position_embeddings);
+}
+
 void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
                        const TrainerOptions& options) {
   config.validate();
@@ -367,12 +381,7 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
   if (options.costs && options.costs->horizon() != config.horizon)
     fail("the table of costs is for episodes of {} steps, rollout.horizon is {}",
          options.costs->horizon(), config.horizon);
-  if (config.context + config.horizon > model.max_position_embeddings) {
-    fail(
-        "rollout.context {} and rollout.horizon {} exceed the model's {} positions; choose a "
-        "shorter context",
-        config.context, config.horizon, model.max_position_embeddings);
-  }
+  require_positions(model, config);
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
     if (path_exists(options.out / name))
       fail("{}: holds a model ({}); train into a directory of its own", options.out.string(), name);
@@ -391,6 +400,13 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
         "choose another directory",
         options.out.string());
   }
+  // Of a run that ended before its first checkpoint, or of something else.
+  for (const char* name : {"train.jsonl", "run.json"})
+    if (!options.resume && !options.overwrite && path_exists(options.out / name))
+      fail(
+          "{}: holds {}, which this run would replace; say so with --overwrite, or choose another "
+          "directory",
+          options.out.string(), name);
 }
 
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,

@@ -61,6 +61,9 @@ struct TrainingOutcome {
   CollectionMetrics last;
 };
 
+// Throws Error where context and horizon together are more positions than the model has.
+void require_positions(const LlamaConfig& model, const TrainingConfig& config);
+
 // What train_controller refuses before any work, for a caller that has long data to prepare first:
 // throws Error for a configuration that contradicts itself or does not fit the model's positions,
 // an unwritable output directory, one that holds a model, a run already (unless resumed or

@@ -321,6 +321,32 @@ TEST_F(SafetensorsTest, FilesThatCannotBeOpened) {
   EXPECT_THAT([&] { TensorStore::open_file(dir_.path()); }, throws({"is a directory"}));
 }
 
+TEST_F(SafetensorsTest, AChecksumIsOverEverythingInTheFile) {
+  const std::vector<float> four{1, 2, 3, 4};
+  const auto tensors = [&](const char* name, std::vector<int64_t> shape) {
+    return std::vector<TensorToWrite>{{name, DType::f32, std::move(shape), bytes_of(four)}};
+  };
+  const auto require = [&] { require_checksum(TensorStore::open_file(path())); };
+  write_checked_safetensors(path(), tensors("a", {4}), {{"k", "v"}});
+  EXPECT_NO_THROW(require());
+  const std::string checksum = TensorStore::open_file(path()).metadata().at("checksum");
+  const auto throws_with = [&](const std::vector<TensorToWrite>& others,
+                               std::map<std::string, std::string> metadata) {
+    metadata["checksum"] = checksum;
+    write_safetensors(path(), others, metadata);
+    EXPECT_THAT(require, throws({"x.safetensors", "checksum is wrong"}));
+  };
+  throws_with(tensors("b", {4}), {{"k", "v"}});
+  throws_with(tensors("a", {2, 2}), {{"k", "v"}});
+  throws_with(tensors("a", {4}), {{"k", "w"}});
+  throws_with(tensors("a", {4}), {});
+  throws_with({}, {{"k", "v"}});
+  const std::vector<float> other{1, 2, 3, 5};
+  throws_with({{"a", DType::f32, {4}, bytes_of(other)}}, {{"k", "v"}});
+  write_safetensors(path(), tensors("a", {4}), {{"k", "v"}});
+  EXPECT_THAT(require, throws({"x.safetensors", "no checksum"}));
+}
+
 TEST_F(SafetensorsTest, TensorsThatCannotBeWrittenLeaveNothing) {
   const std::vector<float> four(4);
   const auto write = [&](std::vector<TensorToWrite> tensors) {

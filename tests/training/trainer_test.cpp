@@ -137,14 +137,59 @@ TEST_F(TrainerTest, MetricsAreOverAllBatchesOfACollection) {
                    (seen_[1].advantage_deviation + seen_[2].advantage_deviation) / 2);
 }
 
-TEST_F(TrainerTest, AnIncompleteLogIsAnErrorOnResumption) {
-  train(out(), false, 2);
-  const std::string log = read_file(out() / "train.jsonl");
-  write_file_atomically(out() / "train.jsonl", log.substr(0, log.find('\n') + 5));
-  EXPECT_THAT(error(out(), true),
-              testing::AllOf(testing::HasSubstr("train.jsonl"), testing::HasSubstr("1 lines")));
-  fs::remove(out() / "train.jsonl");
-  EXPECT_THAT(error(out(), true), testing::HasSubstr("train.jsonl"));
+TEST_F(TrainerTest, ALogThatLostItsEndLosesNoRun) {
+  train(out("whole"));
+  const auto collections = [&] {
+    std::vector<int64_t> numbers;
+    std::ifstream log(out() / "train.jsonl");
+    for (std::string line; std::getline(log, line);)
+      numbers.push_back(parse_json(line, "train.jsonl").at("collection").get<int64_t>());
+    return numbers;
+  };
+  const auto damaged = [&](const std::function<void(const fs::path&)>& damage) {
+    fs::remove_all(out());
+    train(out(), false, 2);
+    damage(out() / "train.jsonl");
+    notes_.clear();
+    EXPECT_FALSE(train(out(), true, 1).finished);
+    const auto lost = notes_;
+    const std::vector<int64_t> between = collections();
+    // A second resumption finds the gap as it is.
+    EXPECT_TRUE(train(out(), true).finished);
+    EXPECT_EQ(weights(out()), weights(out("whole")));
+    return std::pair(lost, between);
+  };
+  using Numbers = std::vector<int64_t>;
+  const auto cut = damaged([](const fs::path& path) {
+    const std::string log = read_file(path);
+    write_file_atomically(path, log.substr(0, log.find('\n') + 5));
+  });
+  EXPECT_THAT(cut.first, testing::Contains(testing::HasSubstr("lines of collections 2 to 2")));
+  EXPECT_EQ(cut.second, (Numbers{1, 3}));
+  EXPECT_EQ(collections(), (Numbers{1, 3, 4}));
+  const auto gone = damaged([](const fs::path& path) { fs::remove(path); });
+  EXPECT_THAT(gone.first, testing::Contains(testing::HasSubstr("lines of collections 1 to 2")));
+  EXPECT_EQ(gone.second, (Numbers{3}));
+  const auto whole = damaged([](const fs::path&) {});
+  EXPECT_THAT(whole.first, testing::Not(testing::Contains(testing::HasSubstr("lost"))));
+  EXPECT_EQ(whole.second, (Numbers{1, 2, 3}));
+}
+
+TEST_F(TrainerTest, OtherFilesInTheDirectoryAreNotReplacedUnasked) {
+  ensure_writable_directory(out());
+  for (const char* name : {"train.jsonl", "run.json"}) {
+    const std::string mine = "{\"collection\":1}\n";
+    write_file_atomically(out() / name, mine);
+    EXPECT_THAT(error(out()),
+                testing::AllOf(testing::HasSubstr(name), testing::HasSubstr("--overwrite")));
+    EXPECT_EQ(read_file(out() / name), mine);
+    fs::remove(out() / name);
+  }
+  // Other programs' event files stay even then.
+  write_file_atomically(out() / "events.out.tfevents.1.host", "mine");
+  overwrite_ = true;
+  train(out());
+  EXPECT_EQ(read_file(out() / "events.out.tfevents.1.host"), "mine");
 }
 
 TEST_F(TrainerTest, ADecayingLearningRateSurvivesResumption) {
@@ -348,7 +393,7 @@ TEST_F(TrainerTest, HostileCheckpointsAreErrors) {
     std::vector<TensorToWrite> tensors;
     for (const auto& [name, tensor] : store.tensors())
       tensors.push_back({name, tensor.type, tensor.shape, tensor.bytes});
-    write_safetensors(path, tensors, {{"state", state.dump()}});
+    write_checked_safetensors(path, tensors, {{"state", state.dump()}});
     return error(out(), true);
   };
   for (const char* counter : {"collections", "position", "minibatches", "updates"}) {
@@ -361,12 +406,62 @@ TEST_F(TrainerTest, HostileCheckpointsAreErrors) {
   EXPECT_EQ(error_with("seconds", 1.0), "");
 }
 
+TEST_F(TrainerTest, CheckpointsThatLackTensorsAreErrors) {
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const std::string bytes = read_file(path);
+  const TensorStore good = TensorStore::open_file(path).copy();
+  const std::map<std::string, std::string> metadata{
+      {"state", TensorStore::open_file(path).metadata().at("state")}};
+  // `change` is called for the tensor named; one that it empties of bytes is left out.
+  const auto error_with = [&](const std::string& name, const auto& change) {
+    std::vector<TensorToWrite> tensors;
+    for (const auto& [other, tensor] : good.tensors()) {
+      TensorToWrite copy{other, tensor.type, tensor.shape, tensor.bytes};
+      if (other == name) change(copy);
+      if (!copy.bytes.empty()) tensors.push_back(copy);
+    }
+    write_checked_safetensors(path, tensors, metadata);
+    return error(out(), true);
+  };
+  for (const char* kind : {"parameter.", "gradient.", "first_moment.", "second_moment."}) {
+    const std::string name = std::string(kind) + "pi.weight";
+    const auto missing = error_with(name, [](TensorToWrite& tensor) { tensor.bytes = {}; });
+    EXPECT_THAT(missing,
+                testing::AllOf(testing::HasSubstr(path.string()), testing::HasSubstr(name)));
+    const auto turned = error_with(
+        name, [](TensorToWrite& tensor) { std::swap(tensor.shape[0], tensor.shape[1]); });
+    EXPECT_THAT(turned, testing::AllOf(testing::HasSubstr(path.string()), testing::HasSubstr(name),
+                                       testing::HasSubstr("must be")));
+    const auto short_of = error_with(name, [](TensorToWrite& tensor) {
+      --tensor.shape[0];
+      tensor.bytes =
+          tensor.bytes.first(tensor.bytes.size() - 4 * static_cast<size_t>(tensor.shape[1]));
+    });
+    EXPECT_THAT(short_of, testing::HasSubstr("must be"));
+  }
+  // One changed bit that means something, and one of the counters.
+  std::string flipped = bytes;
+  flipped.back() = static_cast<char>(flipped.back() ^ 1);
+  write_file_atomically(path, flipped);
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("checksum is wrong"));
+  std::string counted = bytes;
+  const std::string field = "\\\"collections\\\":1";
+  ASSERT_NE(counted.find(field), std::string::npos);
+  counted.replace(counted.find(field) + field.size() - 1, 1, "0");
+  write_file_atomically(path, counted);
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("checksum is wrong"));
+  write_file_atomically(path, bytes);
+  EXPECT_EQ(error(out(), true), "");
+}
+
 TEST_F(TrainerTest, ADivergedStateIsNeitherSavedNorLoaded) {
   train(out(), false, 1);
   const fs::path path = out() / "checkpoint" / "state.safetensors";
   const Json identity =
       parse_json(TensorStore::open_file(path).metadata().at("state"), "state").at("identity");
-  const TrainingState good = load_checkpoint(path, identity);
+  const PolicyNetworkShape shape = config_.network_shape(model_->config().hidden_size);
+  const TrainingState good = load_checkpoint(path, identity, shape);
   const std::string before = read_file(path);
   const auto spoiled = [&](auto&& values_of) {
     TrainingState state = good;
@@ -383,6 +478,12 @@ TEST_F(TrainerTest, ADivergedStateIsNeitherSavedNorLoaded) {
   std::string bytes = before;
   bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\xff");
   write_file_atomically(path, bytes);
+  const TensorStore spoilt = TensorStore::open_file(path).copy();
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, tensor] : spoilt.tensors())
+    tensors.push_back({name, tensor.type, tensor.shape, tensor.bytes});
+  write_checked_safetensors(path, tensors,
+                            {{"state", TensorStore::open_file(path).metadata().at("state")}});
   EXPECT_THAT(error(out(), true), testing::HasSubstr("diverged"));
 }
 

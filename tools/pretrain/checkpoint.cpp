@@ -10,7 +10,7 @@
 namespace sol::pretrain {
 namespace {
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 
 void require_finite(const std::string& where, const char* name, const std::vector<float>& values) {
   if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); }))
@@ -56,11 +56,10 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                       {"tokens", p.tokens},
                       {"window", p.window},
                       {"position", p.position},
-                      {"log_lines", p.log_lines},
                       {"decay_begin", p.decay_begin},
                       {"muon", p.muon},
                       {"seconds", p.seconds}};
-  write_safetensors(path, tensors, {{"state", to_text(document)}});
+  write_checked_safetensors(path, tensors, {{"state", to_text(document)}});
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path, const Json& identity) {
@@ -73,6 +72,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Json& identi
   const int version = json_get<int>(document, "format_version", where);
   if (version != format_version)
     fail("{}: checkpoint format {}, but this program reads {}", where, version, format_version);
+  require_checksum(store);
   if (!document.contains("identity") || !document.at("identity").is_object())
     fail("{}: the field identity is missing or no object", where);
   require_same(where, document.at("identity"), identity);
@@ -81,7 +81,6 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Json& identi
   out.progress = {.tokens = counter(document, "tokens", 0, where),
                   .window = static_cast<int>(counter(document, "window", 1, where)),
                   .position = counter(document, "position", 0, where),
-                  .log_lines = counter(document, "log_lines", 0, where),
                   .decay_begin = counter(document, "decay_begin", -1, where),
                   .muon = json_get_or(document, "muon", false, where),
                   .seconds = json_get<double>(document, "seconds", where)};

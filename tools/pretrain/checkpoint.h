@@ -13,7 +13,6 @@ struct Progress {
   int64_t tokens = 0;        // trained on so far
   int window = 0;            // of the current stage
   int64_t position = 0;      // windows of that length visited
-  int64_t log_lines = 0;     // of OUT/log.jsonl
   int64_t decay_begin = -1;  // tokens at which the final decay began; -1: not yet
   bool muon = false;         // some step was Muon's: matrices' moments are no longer AdamW's
   double seconds = 0;        // of all runs together

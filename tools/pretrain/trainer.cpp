@@ -120,7 +120,6 @@ class Run {
             "--muon",
             path.string());
       progress_ = saved.progress;
-      if (!o_.resume) progress_.log_lines = 0;
       engine_ = make_engine(o_, config_, saved.state.weights);
       engine_->restore(saved.state);
     } else {
@@ -134,7 +133,7 @@ class Run {
       progress_.position = 0;
     }
     if (o_.decay_tokens > 0 && progress_.decay_begin < 0) progress_.decay_begin = progress_.tokens;
-    log_.begin(progress_.log_lines);
+    log_.begin("step", o_.resume ? engine_steps_ : 0);
   }
 
   void copy_companions() const {
@@ -166,11 +165,6 @@ class Run {
     return factor * o_.optimizer.learning_rate;
   }
 
-  void log(Json line) {
-    log_.append(line);
-    ++progress_.log_lines;
-  }
-
   void validate() {
     if (validation_->empty() || stop_.stop_requested()) return;
     Json results = validation_->measure(*engine_);
@@ -183,7 +177,7 @@ class Run {
                       r.at("nats_per_token").get<double>(), r.at("second_half").get<double>(),
                       r.at("bits_per_byte").get<double>());
     note_(text);
-    log({{"step", engine_steps_}, {"tokens", progress_.tokens}, {"validation", results}});
+    log_.append({{"step", engine_steps_}, {"tokens", progress_.tokens}, {"validation", results}});
     validated_ = progress_.tokens;
   }
 
@@ -191,6 +185,7 @@ class Run {
     progress_.seconds = seconds_before_ + run_time_.seconds();
     progress_.muon = progress_.muon || o_.optimizer.muon;
     const EngineState state = engine_->state();
+    log_.flush();
     save_checkpoint(checkpoint_path(), {progress_, state}, identity_);
     save_weights(o_.out, layout_, state.weights, o_.save_f32);
   }
@@ -224,7 +219,7 @@ class Run {
                         {"gradient_norm", norm_sum / steps},
                         {"tokens_per_second", rate},
                         {"tflops", rate * flops / 1e12}};
-        log(line);
+        log_.append(line);
         note_(fmt::format(
             "step {} tokens {:.2f}M loss {:.4f} rate {:.2e} norm {:.2f} {:.0f} "
             "tokens/s {:.3f} TFLOP/s",
