@@ -9,6 +9,7 @@
 #include "openblas_environment.h"
 #include "training/memory_plan.h"
 #include "training/time_plan.h"
+#include "training/trainer.h"
 #include "training_flags.h"
 #include "validators.h"
 
@@ -54,7 +55,7 @@ void print_memory(const FrozenModel& model, const TrainingConfig& config,
   if (fits > config.batch) print("  fits; so would batches of {} inputs\n", fits);
 }
 
-void print_time(const TrainingConfig& config, const TimePlan& plan) {
+void print_time(const TrainingConfig& config, const TimePlan& plan, int processes) {
   const double batch_steps = static_cast<double>(config.batch) * config.schedules * config.horizon;
   print("time on this machine, one process of {}\n", counted(thread_count(), "thread"));
   print("  {:<36}{:>8.2f} s  {:.0f} tokens/s\n",
@@ -72,6 +73,8 @@ void print_time(const TrainingConfig& config, const TimePlan& plan) {
         collection);
   print("  {:<36}{:>10}\n", fmt::format("{} updates", config.updates),
         format_duration(collection * plan.collections));
+  if (processes > 1)
+    print("  {} processes share these processors, and take about as long\n", processes);
 }
 
 // On more machines like this one, joined by a network of 10 Gbit/s.
@@ -103,6 +106,7 @@ void run_plan(PlanFlags& flags) {
   const uint64_t available = flags.config.available(), before = resident_memory();
   require_weights_fit(flags.model, available);
   const std::unique_ptr<FrozenModel> model = load_flagged_model(flags.model);
+  require_positions(model->config(), config);
   const uint64_t after = resident_memory();
   const uint64_t weights = after - std::min(after, before);
   print("{} on {}: {:.1f} M parameters as {}, {} actions, context {}, T = {}, K = {}, B = {}\n",
@@ -114,7 +118,7 @@ void run_plan(PlanFlags& flags) {
   require_memory(*model, config, machine);
   note("measuring");
   const TimePlan plan = measure_time(*model, config, interrupt_token());
-  print_time(config, plan);
+  print_time(config, plan, flags.processes);
   print_machines(config, plan);
 }
 

@@ -99,6 +99,7 @@ int run_processes(int count) {
   while (left > 0) {
     if (stop.stop_requested() && !passed_on) {
       signal_all(children, SIGTERM);
+      signal_all(children, SIGCONT);  // one that is stopped would never see it
       passed_on = true;
     }
     if (code != 0 && !killed && std::chrono::steady_clock::now() - failed > patience) {

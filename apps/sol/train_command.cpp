@@ -21,6 +21,7 @@
 #include "text/corpus_files.h"
 #include "training/config.h"
 #include "training/memory_plan.h"
+#include "training/rank_agreement.h"
 #include "training/rank_environment.h"
 #include "training/run_log.h"
 #include "training/shared_model.h"
@@ -114,6 +115,16 @@ std::unique_ptr<FrozenModel> load_trained_model(const ModelFlags& flags,
   return load_on_device(flags.model_dir(), device, model_options(flags));
 }
 
+// What processes of one run must have been started with alike, and what only shows when one of them
+// waits for the others in vain. Directories may have different names on different machines.
+Json launch_record(const TrainFlags& flags, const TrainingConfig& config) {
+  return {{"config", config.to_json()},
+          {"--deterministic", flags.options.deterministic},
+          {"--minutes", flags.options.minutes},
+          {"--init", flags.options.initial.empty() ? "absent" : "given"},
+          {"--device", flags.model.device.substr(0, flags.model.device.find(':'))}};
+}
+
 // A process that trains, alone or as one of several. Only the leading one speaks of progress.
 void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group) {
   flags.options.deterministic = flags.model.deterministic;
@@ -121,6 +132,7 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   flags.options.command = command_line();
   flags.options.group = &group;
   const TrainingConfig config = read_config(flags.config, flags.model.seed);
+  require_same_on_all_ranks(launch_record(flags, config), group);
   // The processors of a machine are shared by its processes.
   if (flags.model.threads == 0 && ranks.local_size > 1) {
     set_thread_count(0);

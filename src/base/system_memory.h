@@ -7,7 +7,8 @@
 namespace sol {
 
 // Bytes that this process can still get without others being swapped out: what the system says is
-// available, less what the control group's limit leaves out.
+// available, less what the control group's limit and its own limit of addresses (ulimit -v) leave
+// out.
 uint64_t available_memory();
 
 // Of this process, bytes in memory now; mapped files included.

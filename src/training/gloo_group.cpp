@@ -15,11 +15,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/open_files.h"
 #include "base/stopwatch.h"
 #include "training/liveness.h"
 
@@ -67,6 +69,8 @@ class Deadline {
   Stopwatch time_;
 };
 
+// A connection to the store; values of an earlier attempt, which a launcher's store may still hold,
+// are not seen.
 Store open_store(const RankEnvironment& environment, bool listen, const Deadline& deadline) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(environment.port);
@@ -75,24 +79,46 @@ Store open_store(const RankEnvironment& environment, bool listen, const Deadline
   options.waitWorkers = false;  // it would give up without saying so; wait_for_all does it
   options.timeout = milliseconds(deadline.left());
   try {
-    return c10::make_intrusive<c10d::TCPStore>(environment.address, options);
+    return c10::make_intrusive<c10d::PrefixStore>(
+        fmt::format("sol/{}", environment.attempt),
+        c10::make_intrusive<c10d::TCPStore>(environment.address, options));
   } catch (const std::exception& e) {
     fail_to_meet(environment, deadline.seconds(), first_line(e));
   }
 }
 
-// Who is missing, when the time is over.
+std::string read_text(c10d::Store& store, const std::string& key) {
+  const std::vector<uint8_t> value = store.get(key);
+  return {value.begin(), value.end()};
+}
+
+void write_text(c10d::Store& store, const std::string& key, const std::string& text) {
+  store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
+}
+
+// Who is missing, when the time is over; and whether all mean the same run.
 void wait_for_all(const RankEnvironment& environment, const Store& store,
                   const Deadline& deadline) {
   const auto key = [](int rank) { return fmt::format("here/{}", rank); };
+  const std::string mine = fmt::format("{} {}", environment.size, std::random_device()());
   try {
-    store->set(key(environment.rank), std::vector<uint8_t>{1});
+    write_text(*store, key(environment.rank), mine);
     for (int rank = 0; rank < environment.size; ++rank) {
       while (!store->check({key(rank)})) {
         if (deadline.over())
           fail_to_meet(environment, deadline.seconds(), fmt::format("rank {} has not come", rank));
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
       }
+      const std::string other = read_text(*store, key(rank));
+      if (const std::string size = other.substr(0, other.find(' '));
+          size != std::to_string(environment.size))
+        fail(
+            "rank {} was started as one of {} processes and rank {} as one of {}; give all of them "
+            "the same number (WORLD_SIZE)",
+            environment.rank, environment.size, rank, size);
+      if (rank == environment.rank && other != mine)
+        fail("another process says that it is rank {}, too; give each a number of its own (RANK)",
+             rank);
     }
   } catch (const Error&) {
     throw;
@@ -103,22 +129,22 @@ void wait_for_all(const RankEnvironment& environment, const Store& store,
 
 Store meet(const RankEnvironment& environment, const Deadline& deadline) {
   require_known_address(environment);
-  Store store = open_store(environment, environment.rank == 0, deadline);
+  const bool listen = environment.rank == 0 && !environment.launcher_listens;
+  Store store = open_store(environment, listen, deadline);
   wait_for_all(environment, store, deadline);
   return store;
 }
 
 class StoreBoard : public SharedBoard {
  public:
-  explicit StoreBoard(Store store) : store_(std::move(store)) {}
+  StoreBoard(Store store, double patience) : store_(std::move(store)) {
+    store_->setTimeout(milliseconds(patience));
+  }
   void set(const std::string& key, const std::string& value) override {
-    store_->set(key, std::vector<uint8_t>(value.begin(), value.end()));
+    write_text(*store_, key, value);
   }
   bool has(const std::string& key) override { return store_->check({key}); }
-  std::string get(const std::string& key) override {
-    const std::vector<uint8_t> value = store_->get(key);
-    return {value.begin(), value.end()};
-  }
+  std::string get(const std::string& key) override { return read_text(*store_, key); }
 
  private:
   Store store_;
@@ -164,8 +190,8 @@ class GlooGroup : public ConnectedGroup {
         gloo_(make_gloo(environment, store_, deadline)),
         // A connection of its own: the store's calls exclude each other, and some wait.
         liveness_(std::make_unique<Liveness>(
-            std::make_unique<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>(
-                "sol", open_store(environment, false, deadline))),
+            std::make_unique<StoreBoard>(open_store(environment, false, deadline),
+                                         options.silence_seconds),
             rank_, size_, LivenessOptions{.silence_seconds = options.silence_seconds})) {}
 
   ~GlooGroup() override {
@@ -294,6 +320,9 @@ class GlooGroup : public ConnectedGroup {
 
 std::unique_ptr<ConnectedGroup> connect_processes(const RankEnvironment& environment,
                                                   const GroupOptions& options) {
+  // Rank 0 has two connections to the store from each process, each process one to every other; the
+  // store's and Gloo's threads end the program where one more cannot be opened.
+  ensure_open_files(64 + 4 * static_cast<uint64_t>(environment.size));
   return std::make_unique<GlooGroup>(environment, options, Deadline(options.connect_seconds));
 }
 

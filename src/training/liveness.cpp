@@ -26,7 +26,17 @@ std::string alive_key(int rank) {
 constexpr const char* failure_key = "failure";
 constexpr const char* done = "done";
 constexpr const char* board_is_lost =
-    "the connection to rank 0, where the processes meet, is lost: it ended or was killed";
+    "the connection to rank 0 or its launcher, where the processes meet, is lost: it ended or was "
+    "killed";
+
+std::string silence(int rank, double seconds) {
+  return fmt::format(
+      "rank {} has given no sign of life for {:.0f} s: its process hangs, is stopped or its "
+      "machine "
+      "is gone",
+      rank, seconds);
+}
+
 constexpr double report_patience = 1;  // seconds
 
 }  // namespace
@@ -93,10 +103,7 @@ void Liveness::look_around() {
       sign.last = latest;
     }
     if (sign.done || now() - sign.seen < options_.silence_seconds) continue;
-    const std::string why = fmt::format(
-        "rank {} has given no sign of life for {:.0f} s: its process hangs, is stopped "
-        "or its machine is gone",
-        r, options_.silence_seconds);
+    const std::string why = silence(r, options_.silence_seconds);
     board_->set(failure_key, why);
     fail_with(why);
     return;
@@ -107,6 +114,7 @@ void Liveness::watch(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   double next_sign = now();
   while (!stop.stop_requested() && why_.empty() && !reported_) {
+    const double asked = now();
     try {
       if (now() >= next_sign) {
         next_sign = now() + options_.interval_seconds;
@@ -116,7 +124,9 @@ void Liveness::watch(std::stop_token stop) {
         read_failure();
       }
     } catch (const std::exception&) {
-      fail_with(board_is_lost);
+      // The board is rank 0's: of one that is stopped no answer comes, and no error either.
+      const bool silent = now() - asked > 0.9 * options_.silence_seconds;
+      fail_with(silent ? silence(0, options_.silence_seconds) : board_is_lost);
     }
     const double pause = std::min(options_.news_seconds, options_.interval_seconds);
     changed_.wait_for(lock, stop, seconds(pause), [] { return false; });

@@ -12,8 +12,9 @@
 
 namespace sol {
 
-// What the signs go through: a store of small values that all processes share. Every call may throw
-// when the store is gone.
+// What the signs go through: a store of small values that all processes share, in rank 0's process.
+// Every call may throw when the store is gone, and must where no answer comes within
+// LivenessOptions::silence_seconds.
 class SharedBoard {
  public:
   virtual ~SharedBoard() = default;

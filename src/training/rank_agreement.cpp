@@ -18,20 +18,23 @@ void require_same_on_all_ranks(const Json& identity, ProcessGroup& group) {
     if (!difference) continue;
     fail(
         "rank {} does not train the same as rank 0: {} is {} here and {} there; start all "
-        "processes with the same configuration, model and data",
+        "processes with the same configuration, options, model and data",
         r, difference->field, difference->second, difference->first);
   }
 }
 
 void require_same_parameters(const Parameters& parameters, ProcessGroup& group) {
+  if (group.size() == 1) return;
   Hash128 hash;
   for (const auto& entry : parameters) hash.add(std::as_bytes(std::span(entry.second.values)));
   const std::vector<std::string> all = group.all_gather(hash.hexadecimal());
   for (size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0])
       fail(
-          "the policies of rank 0 and rank {} differ after an update: do all machines run the same "
-          "program on processors with the same instructions?",
+          "the policies of rank 0 and rank {} differ: do all processes start from the same "
+          "controller "
+          "(--init), and do all machines run the same program on processors with the same "
+          "instructions?",
           r);
 }
 

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 #include "base/fail.h"
@@ -75,6 +76,10 @@ std::optional<RankEnvironment> rank_environment() {
         "names the one that rank 0 runs on");
   }
   out.port = variable("MASTER_PORT") ? number("MASTER_PORT", 1, 65535) : default_port;
+  const char* agent = variable("TORCHELASTIC_USE_AGENT_STORE");
+  out.launcher_listens = agent && std::string_view(agent) == "True";
+  if (variable("TORCHELASTIC_RESTART_COUNT"))
+    out.attempt = number("TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int>::max());
   return out;
 }
 

@@ -16,11 +16,12 @@ RunResult plan(std::vector<std::string> more) {
 }
 
 TEST(PlanCommand, SaysMemoryAndTime) {
-  const RunResult result = plan({});
+  const RunResult result = plan({"--processes", "2"});
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
   for (const char* part :
        {"weights, as loaded", "cache: prefixes and schedules", "together", "dense pass of 2 inputs",
-        "a collection", "2 machines", "4 machines need --set rollout.batch=4"})
+        "a collection", "2 processes share these processors", "2 machines",
+        "4 machines need --set rollout.batch=4"})
     EXPECT_THAT(result.out, testing::HasSubstr(part));
 }
 
@@ -74,6 +75,8 @@ TEST(PlanCommand, BadInputIsNamed) {
   for (const char* gib : {"0", "-1", "17179869184", "1e300", "nan", "inf"})
     expect_error(plan({"--memory-limit", gib}), {"--memory-limit", "at most 1073741824", gib});
   expect_error(plan({"--set", "rollout.bach=3"}), {"rollout.bach"});
+  expect_error(plan({"--set", "rollout.context=1000000"}),
+               {"rollout.context 1000000", "positions"});
   expect_error(run_sol({"plan"}), {"config"});
 }
 

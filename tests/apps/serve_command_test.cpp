@@ -299,7 +299,7 @@ TEST(CalibrateCommand, SaysWhatIsWrongBeforeItMeasures) {
   fails({"--context", "512,64"}, "64 follows 512");
   fails({"--context", "64,64"}, "64 follows 64");
   fails({"--context", "64,99999"}, "99999");
-  fails({"--context", "1"}, "1 keys");
+  fails({"--context", "1"}, "from 2 to");
   fails({"--horizon", "100000"}, "100000 steps");
 }
 

@@ -1,4 +1,6 @@
 // sol train, small: bad input, a full disk, interruption and going on.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <fstream>
 #include <thread>
@@ -13,6 +15,24 @@ namespace sol::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The process of this run with that rank; 0 where there is none (yet).
+pid_t find_rank(const fs::path& out, int rank) {
+  const std::string variable = "RANK=" + std::to_string(rank);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto has = [&](const char* file, const std::string& wanted) {
+      std::ifstream words(entry.path() / file, std::ios::binary);
+      for (std::string word; std::getline(words, word, '\0');)
+        if (word == wanted) return true;
+      return false;
+    };
+    if (has("cmdline", out.string()) && has("environ", variable)) return std::stoi(name);
+  }
+  return 0;
+}
 
 class TrainCommand : public testing::Test {
  protected:
@@ -50,6 +70,14 @@ class TrainCommand : public testing::Test {
       arguments.insert(arguments.end(), {"--set", setting});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_sol(arguments, options);
+  }
+
+  // The process of a run that is going on, once it trains; 0 where that does not come.
+  pid_t rank_at_work(int rank) const {
+    const Stopwatch start;
+    while (!fs::exists(out / "train.jsonl") && start.seconds() < 120)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return find_rank(out, rank);
   }
 
   void expect_no_leftovers() {
@@ -186,31 +214,17 @@ TEST_F(TrainCommand, ARankSaysWhomItWaitsFor) {
       << result.err;
 }
 
-// The process of this run with that rank; 0 where there is none (yet).
-pid_t find_rank(const fs::path& out, int rank) {
-  const std::string variable = "RANK=" + std::to_string(rank);
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto has = [&](const char* file, const std::string& wanted) {
-      std::ifstream words(entry.path() / file, std::ios::binary);
-      for (std::string word; std::getline(words, word, '\0');)
-        if (word == wanted) return true;
-      return false;
-    };
-    if (has("cmdline", out.string()) && has("environ", variable)) return std::stoi(name);
-  }
+pid_t parent_of(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("PPid:")) return std::stoi(line.substr(5));
   return 0;
 }
 
 TEST_F(TrainCommand, AKilledProcessEndsTheRunSoon) {
   RunResult result;
   std::jthread run([&] { result = train({"--processes", "2"}, {}, "1000000"); });
-  const Stopwatch start;
-  while (!fs::exists(out / "train.jsonl") && start.seconds() < 120)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const pid_t killed = find_rank(out, 1);
+  const pid_t killed = rank_at_work(1);
   ASSERT_GT(killed, 0);
   const Stopwatch time;
   kill(killed, SIGKILL);
@@ -219,6 +233,62 @@ TEST_F(TrainCommand, AKilledProcessEndsTheRunSoon) {
   EXPECT_EQ(result.code, 128 + SIGKILL) << testing::PrintToString(result);
   EXPECT_NE(result.err.find("rank 1 was ended by signal 9"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("rank 0: "), std::string::npos) << result.err;
+}
+
+// The leader's process is where the others look for signs of life.
+TEST_F(TrainCommand, SlowAStoppedLeaderEndsTheRun) {
+  RunResult result;
+  std::jthread run([&] { result = train({"--processes", "2"}, {}, "1000000"); });
+  const pid_t stopped = rank_at_work(0);
+  ASSERT_GT(stopped, 0);
+  const Stopwatch time;
+  kill(stopped, SIGSTOP);
+  run.join();
+  EXPECT_LT(time.seconds(), 60);  // 30 s of silence and 10 s for the others to end
+  EXPECT_NE(result.code, 0);
+  EXPECT_NE(result.err.find("rank 0 has given no sign of life for 30 s"), std::string::npos)
+      << result.err;
+}
+
+TEST_F(TrainCommand, StoppedProcessesCanBeInterrupted) {
+  RunResult result;
+  std::jthread run([&] { result = train({"--processes", "2"}, {}, "1000000"); });
+  const pid_t leader = rank_at_work(0), other = rank_at_work(1);
+  ASSERT_GT(leader, 0);
+  ASSERT_GT(other, 0);
+  const pid_t parent = parent_of(leader);
+  kill(leader, SIGSTOP);
+  kill(other, SIGSTOP);
+  kill(parent, SIGTERM);
+  run.join();
+  EXPECT_EQ(result.code, 128 + SIGTERM) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("resume with --resume"), std::string::npos) << result.err;
+}
+
+// What ranks started by hand disagree about would show as one waiting in vain for the other.
+TEST_F(TrainCommand, RanksMustBeStartedWithTheSameOptions) {
+  const auto both = [&](const std::vector<std::string>& only_of_the_second) {
+    const std::string port = std::to_string(free_port());
+    const auto rank = [&](const char* number, const std::vector<std::string>& more) {
+      return train(more,
+                   {.environment = {std::string("RANK=") + number, "WORLD_SIZE=2",
+                                    "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port},
+                    .kill_after = 100},
+                   "1");
+    };
+    RunResult second;
+    std::jthread other([&] { second = rank("1", only_of_the_second); });
+    const RunResult first = rank("0", {});
+    other.join();
+    EXPECT_NE(first.code, 0);
+    expect_error(second, {});
+    return second.err;
+  };
+  EXPECT_THAT(both({"--deterministic"}), testing::HasSubstr("--deterministic is true here"));
+  EXPECT_THAT(both({"--minutes", "5"}), testing::HasSubstr("--minutes is 5"));
+  EXPECT_THAT(both({"--seed", "7"}), testing::HasSubstr("seed is 7 here"));
+  EXPECT_THAT(both({"--init", out.string()}), testing::HasSubstr("--init is \"given\" here"));
+  EXPECT_THAT(both({"--device", "cpu"}), testing::HasSubstr("--device is \"cpu\" here"));
 }
 
 TEST_F(TrainCommand, WhatWillNotFitIsSaidBeforehand) {

@@ -1,6 +1,8 @@
 #include "base/system_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -40,6 +42,22 @@ TEST_F(SystemMemoryTest, AGroupsLimitCountsAlsoOneAbove) {
   write("sys/fs/cgroup/memory.max", "10\n");
   write("sys/fs/cgroup/memory.current", "20\n");
   EXPECT_EQ(available(), 0u);
+}
+
+TEST(SystemMemory, ALimitOfAddressesCounts) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  std::ifstream file("/proc/self/statm");
+  uint64_t pages = 0;
+  file >> pages;
+  const uint64_t spare = uint64_t{100} << 20, libraries = uint64_t{512} << 20;
+  const rlimit limited{pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + libraries + spare,
+                       before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  const uint64_t available = available_memory();
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_LE(available, spare);
+  EXPECT_GE(available, spare / 2);
 }
 
 TEST(SystemMemory, OfThisProcess) {

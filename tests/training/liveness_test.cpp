@@ -112,6 +112,29 @@ TEST_F(LivenessTest, AReportIsFoundWhenItIsLookedFor) {
   EXPECT_EQ(leader.why(), "rank 1: disk full");
 }
 
+// A board whose answers do not come: rank 0's process is stopped.
+class SilentBoard : public SharedBoard {
+ public:
+  explicit SilentBoard(double patience) : patience_(patience) {}
+  void set(const std::string&, const std::string&) override { wait(); }
+  bool has(const std::string&) override { return wait(); }
+  std::string get(const std::string&) override { return wait() ? "" : ""; }
+
+ private:
+  bool wait() {
+    std::this_thread::sleep_for(std::chrono::duration<double>(patience_));
+    fail("no answer");
+  }
+  double patience_;
+};
+
+TEST_F(LivenessTest, ABoardThatDoesNotAnswerIsTheLeadersSilence) {
+  const Liveness other(std::make_unique<SilentBoard>(0.2), 1, 2,
+                       {.interval_seconds = 0.01, .silence_seconds = 0.2});
+  EXPECT_TRUE(fails_soon(other));
+  EXPECT_THAT(other.why(), testing::HasSubstr("rank 0 has given no sign of life"));
+}
+
 TEST_F(LivenessTest, LosingTheBoardIsAFailure) {
   const auto other = start(1);
   {

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <numeric>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/fail.h"
 #include "base/random.h"
@@ -149,6 +152,60 @@ TEST(ProcessGroupTest, WhoNeverAppearsIsNamedInTime) {
               throws({"rank 0 of 2 cannot meet the other processes at 127.0.0.1:", "within 2 s",
                       "rank 1 has not come", "all of them started"}));
   EXPECT_LT(time.seconds(), 3.5);  // not as long again for each part of connecting
+}
+
+// Two processes, started as these ranks of so many; what each of them says.
+std::vector<std::string> connect_two(std::array<int, 2> ranks, std::array<int, 2> sizes) {
+  const int port = free_port();
+  std::vector<std::string> errors(2);
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        connect_processes({.rank = ranks[i],
+                           .size = sizes[i],
+                           .local_rank = ranks[i],
+                           .local_size = sizes[i],
+                           .address = "127.0.0.1",
+                           .port = port},
+                          {.connect_seconds = 5});
+      } catch (const Error& e) {
+        errors[i] = e.what();
+      }
+    });
+  threads.clear();
+  return errors;
+}
+
+TEST(ProcessGroupTest, ProcessesMustMeanARunOfTheSameSize) {
+  const auto errors = connect_two({0, 1}, {2, 3});
+  EXPECT_THAT(errors[0],
+              HasSubstr("rank 0 was started as one of 2 processes and rank 1 as one of 3"));
+  // Rank 0, where they meet, may be gone before rank 1 has seen its number.
+  EXPECT_THAT(errors[1], testing::AnyOf(HasSubstr("rank 0 as one of 2"), HasSubstr("cannot meet")));
+}
+
+// As torchrun's own process does with --master_addr; what one attempt leaves there is not the next
+// one's.
+TEST(ProcessGroupTest, MeetsWhereTheLauncherListens) {
+  const int port = free_port();
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<uint16_t>(port);
+  store.isServer = true;
+  store.waitWorkers = false;
+  const c10d::TCPStore launcher("127.0.0.1", store);
+  const auto run = [&](int attempt, const std::function<void(ConnectedGroup&)>& body) {
+    return run_ranks(
+        2, body, {.connect_seconds = 60},
+        {.address = "127.0.0.1", .port = port, .launcher_listens = true, .attempt = attempt});
+  };
+  const auto failed = run(0, [](ConnectedGroup& group) {
+    if (!group.leads()) fail("disk full");
+    group.any(false);
+  });
+  EXPECT_THAT(failed[0], HasSubstr("rank 1: disk full"));
+  EXPECT_THAT(run(1, [](ConnectedGroup& group) { EXPECT_TRUE(group.any(group.leads())); }),
+              Each(IsEmpty()));
 }
 
 TEST(ProcessGroupTest, AnUnknownAddressIsAnErrorAtOnce) {

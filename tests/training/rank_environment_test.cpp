@@ -13,10 +13,11 @@ namespace {
 class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& values) {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-                             "MASTER_PORT", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                             "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK",
-                             "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}) {
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+          "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT", "OMPI_COMM_WORLD_RANK",
+          "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+          "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}) {
       if (const char* old = std::getenv(name)) old_[name] = old;
       unsetenv(name);
       names_.push_back(name);
@@ -55,6 +56,24 @@ TEST(RankEnvironmentTest, ReadsWhatTorchrunSets) {
   EXPECT_EQ(found->local_size, 4);
   EXPECT_EQ(found->address, "trainer-0");
   EXPECT_EQ(found->port, 1234);
+}
+
+// torchrun with --master_addr listens there itself, and says so.
+TEST(RankEnvironmentTest, SeesWhoListens) {
+  const std::map<std::string, std::string> rank{
+      {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "trainer-0"}, {"MASTER_PORT", "1234"}};
+  const auto found_with = [&](const std::map<std::string, std::string>& more) {
+    auto all = rank;
+    all.insert(more.begin(), more.end());
+    const Environment environment(all);
+    return rank_environment().value();
+  };
+  EXPECT_FALSE(found_with({}).launcher_listens);
+  EXPECT_FALSE(found_with({{"TORCHELASTIC_USE_AGENT_STORE", "False"}}).launcher_listens);
+  const RankEnvironment again =
+      found_with({{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", "3"}});
+  EXPECT_TRUE(again.launcher_listens);
+  EXPECT_EQ(again.attempt, 3);
 }
 
 TEST(RankEnvironmentTest, ReadsWhatMpirunSets) {

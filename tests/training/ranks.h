@@ -12,23 +12,22 @@
 
 namespace sol::test {
 
-// Runs `body` on every rank; returns what each threw, empty where nothing.
+// Runs `body` on every rank; returns what each threw, empty where nothing. `meeting` may say where
+// they meet: otherwise at a free port of this machine.
 inline std::vector<std::string> run_ranks(int size,
                                           const std::function<void(ConnectedGroup&)>& body,
-                                          const GroupOptions& options = {.connect_seconds = 60}) {
-  const int port = free_port();
+                                          const GroupOptions& options = {.connect_seconds = 60},
+                                          RankEnvironment meeting = {.address = "127.0.0.1"}) {
+  if (meeting.port == 0) meeting.port = free_port();
+  meeting.size = meeting.local_size = size;
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const auto group = connect_processes({.rank = rank,
-                                              .size = size,
-                                              .local_rank = rank,
-                                              .local_size = size,
-                                              .address = "127.0.0.1",
-                                              .port = port},
-                                             options);
+        RankEnvironment mine = meeting;
+        mine.rank = mine.local_rank = rank;
+        const auto group = connect_processes(mine, options);
         try {
           body(*group);
         } catch (const Error& e) {
