@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ATen.h>
 // clang-format on
+#include <c10/core/GradMode.h>
 
 #include <cstring>
 #include <map>
@@ -18,17 +19,6 @@ namespace {
 using at::Tensor;
 
 constexpr double layer_norm_eps = 1e-5;
-
-class NoGradient {
- public:
-  NoGradient() : old_(at::GradMode::is_enabled()) { at::GradMode::set_enabled(false); }
-  ~NoGradient() { at::GradMode::set_enabled(old_); }
-  NoGradient(const NoGradient&) = delete;
-  NoGradient& operator=(const NoGradient&) = delete;
-
- private:
-  bool old_;
-};
 
 // The observations of N schedules of T steps as tensors.
 struct Batch {
@@ -182,7 +172,7 @@ std::span<float> TorchNetwork::gradient(const std::string& name) {
 }
 
 void TorchNetwork::zero_gradients() {
-  const NoGradient guard;
+  const c10::NoGradGuard no_gradients;
   for (auto& entry : impl_->parameters) entry.second.mutable_grad().zero_();
 }
 
@@ -196,14 +186,14 @@ Parameters TorchNetwork::parameters() const {
 
 std::vector<float> TorchNetwork::logits(std::span<const Schedule* const> schedules) const {
   const TorchThreads threads(impl_->deterministic);
-  const NoGradient guard;
+  const c10::NoGradGuard no_gradients;
   return to_vector(impl_->forward(make_batch(schedules, shape_)));
 }
 
 std::vector<float> TorchNetwork::log_probs(std::span<const Schedule* const> schedules,
                                            double temperature) const {
   const TorchThreads threads(impl_->deterministic);
-  const NoGradient guard;
+  const c10::NoGradGuard no_gradients;
   const Batch batch = make_batch(schedules, shape_);
   return to_vector(impl_->chosen(at::log_softmax(impl_->forward(batch) / temperature, -1), batch));
 }
