@@ -192,6 +192,8 @@ std::string YamlMap::place(const YAML::Node& node, const std::string& full_name)
     const size_t dot = name.rfind('.');
     name.resize(dot == std::string::npos ? 0 : dot);
   }
+  // A map has lost its line where a value in it was overridden.
+  if (node.Mark().is_null()) return where_;
   return fmt::format("{}, line {}", where_, node.Mark().line + 1);
 }
 

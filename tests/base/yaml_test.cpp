@@ -125,6 +125,8 @@ TEST(Yaml, AnOverrideChangesNoOtherKeyThatSharesAnAlias) {
   map.override_value("c", "9");
   EXPECT_EQ(a.get<int>("x"), 1);
   EXPECT_EQ(map.get<int>("c"), 9);
+  EXPECT_THAT([&] { map.get<int>("none"); }, throws({"c.yaml: none is missing"}));
+  EXPECT_THAT([&] { b.get<int>("none"); }, throws({"c.yaml: b.none is missing"}));
 }
 
 TEST(Yaml, OptionalMaps) {
