@@ -100,7 +100,9 @@ TEST_P(GoldenDecode, StepsAgreeAloneAndInABatch) {
   EXPECT_LT(differences.back(), quantised ? engine.worst_quantised : engine.tolerance);
   EXPECT_LT(differences[differences.size() * 9 / 10],
             quantised ? engine.most_quantised : engine.tolerance);
-  EXPECT_LT(differences[differences.size() / 2], 2e-5);
+  // A library sums in an order of the processor's choosing (2.9e-5 on one without AMX), and
+  // rounding to levels multiplies what the last bits differ by.
+  EXPECT_LT(differences[differences.size() / 2], quantised && !engine.exact ? 1e-4 : 2e-5);
   EXPECT_LT(worst_between, quantised ? engine.worst_quantised : engine.tolerance);
 }
 
