@@ -60,12 +60,13 @@ struct GroupOptions {
 };
 
 // Meets the other processes at the environment's address and port, over TCP, by LibTorch's c10d
-// with Gloo; rank 0 listens. The network interface is the one that GLOO_SOCKET_IFNAME names, else
-// loopback where the address is this machine's, else the one of the machine's name. From then on
-// each process gives a sign of life every second (training/liveness.h): when one reports a failure,
-// is found gone by a call that waits for it, or has been silent for `silence_seconds`, failure() is
-// requested on every other one within about a second, and calls throw Error saying which and why.
-// Throws Error when the others do not appear in time or the port is taken.
+// with Gloo; rank 0 or its launcher listens. The network interface is the one that
+// GLOO_SOCKET_IFNAME names, else loopback where the address is this machine's, else the one of the
+// machine's name. From then on each process gives a sign of life every second
+// (training/liveness.h): when one reports a failure, is found gone by a call that waits for it, or
+// has been silent for `silence_seconds`, failure() is requested on every other one within about a
+// second, and calls throw Error saying which and why. Throws Error when the others do not appear in
+// time or the port is taken.
 class ConnectedGroup : public ProcessGroup {
  public:
   // Tells the others why this process ends, so that they can say so; waits until they know or, at
