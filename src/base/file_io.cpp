@@ -59,7 +59,19 @@ std::filesystem::path file_to_replace(const std::filesystem::path& path) {
   if (S_ISDIR(info.st_mode)) fail("{}: is a directory, cannot be written as a file", path.string());
   if (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode)) return {};
   if (!S_ISREG(info.st_mode)) fail("{}: exists and is not a regular file", path.string());
+  if (::access(path.c_str(), W_OK) != 0)
+    fail("{}: cannot be written: {}", path.string(), std::strerror(errno));
   return std::filesystem::canonical(path);
+}
+
+// For writing. Without O_NONBLOCK a pipe would wait for somebody who reads, whom nobody may ever
+// start.
+int open_device_or_pipe(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && errno == ENXIO)
+    fail("{}: nobody reads from this pipe; start the reader first", path.string());
+  if (descriptor >= 0) ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
 }
 
 constexpr std::string_view temporary_mark = ".sol-tmp-";
@@ -111,6 +123,15 @@ std::filesystem::path create_beside(const std::filesystem::path& target, int& de
     fail("{}: cannot create a file in this directory: {}", directory_of(target).string(),
          std::strerror(errno));
   return name;
+}
+
+// Those of the file that will be replaced, where there is one.
+void keep_permissions(const std::filesystem::path& replaced, int descriptor) {
+  struct stat info {};
+  if (::stat(replaced.c_str(), &info) != 0) return;
+  if (::fchmod(descriptor, info.st_mode & 07777) != 0)
+    fail("{}: cannot give its successor the same permissions: {}", replaced.string(),
+         std::strerror(errno));
 }
 
 }  // namespace
@@ -216,10 +237,11 @@ AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(std::move(path)), target_(file_to_replace(path_)) {
   int descriptor = -1;
   if (target_.empty()) {
-    descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    descriptor = open_device_or_pipe(path_);
   } else {
     remove_stale_temporaries(directory_of(target_));
     temporary_ = create_beside(target_, descriptor);
+    keep_permissions(target_, descriptor);
     ::flock(descriptor, LOCK_EX | LOCK_NB);  // where the file system has no locks, there is none
     lock_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   }

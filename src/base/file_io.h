@@ -61,9 +61,10 @@ void ensure_writable_file(const std::filesystem::path& path);
 // A file written beside its final name, which commit() renames over it; without commit() the
 // destructor removes it, so a full disk or a crash never leaves half a file under the final name.
 // Several files that belong together are all flushed before the first of them is committed: then
-// only renames are left that could fail. A link stays, and the file it leads to is replaced. What
-// has no content to replace, a character device or a pipe, is written to directly. Every call
-// throws Error naming the path and the system's reason.
+// only renames are left that could fail. A link stays, and the file it leads to is replaced by one
+// with the same permissions; one that the caller may not write to is not. What has no content to
+// replace, a character device or a pipe that somebody reads from, is written to directly. Every
+// call throws Error naming the path and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

@@ -7,4 +7,8 @@ namespace sol {
 // caller listens there. Throws Error with the system's reason where there is none.
 int free_port();
 
+// Throws Error where no process can listen at this TCP port of this machine's addresses: another
+// one does.
+void require_free_port(int port);
+
 }  // namespace sol

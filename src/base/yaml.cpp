@@ -62,6 +62,9 @@ YAML::Node with_value(const YAML::Node& map, const std::string& key, const YAML:
   return copy;
 }
 
+// More than any file of ours has.
+constexpr size_t most_sections = 16;
+
 // A quoted scalar carries the tag "!" and is a string whatever it looks like.
 bool plain_scalar(const YAML::Node& node) {
   return node.IsScalar() && node.Tag() != "!";
@@ -130,6 +133,9 @@ YamlMap::YamlMap(YAML::Node node, std::string where, std::string section,
     if (!entry.first.IsScalar())
       fail("{}: a key must be a plain word", place(entry.first, section_));
     const std::string name = full_name(entry.first.Scalar());
+    if (entry.first.Scalar() == "<<")
+      fail("{}: merging mappings (<<) is not supported; write the keys out",
+           place(entry.first, section_));
     if (!seen.insert(name).second) fail("{}: {} is given twice", place(entry.first, name), name);
   }
 }
@@ -152,7 +158,7 @@ YamlMap YamlMap::parse(const std::string& text, const std::string& where) {
 }
 
 void YamlMap::override_value(const std::string& key, const std::string& value) {
-  const std::string given = fmt::format("override \"{}={}\"", key, value);
+  const std::string given = fmt::format("override \"{}\"", shortened(key + "=" + value, 160));
   // The maps that the key leads through, from the document inwards.
   std::vector<std::pair<YAML::Node, std::string>> path;
   YAML::Node map = node_;
@@ -160,6 +166,7 @@ void YamlMap::override_value(const std::string& key, const std::string& value) {
     end = std::min(key.find('.', begin), key.size());
     const std::string part = key.substr(begin, end - begin);
     if (part.empty()) fail("{}: write section.key=value", given);
+    if (path.size() == most_sections) fail("{}: no section lies that deep", given);
     path.emplace_back(map, part);
     if (end == key.size()) break;
     YAML::Node next = find(map, part).value;
@@ -232,6 +239,12 @@ T YamlMap::get_or(const std::string& key, T fallback) {
   return has(key) ? get<T>(key) : std::move(fallback);
 }
 
+template <typename T>
+std::optional<T> YamlMap::get_optional(const std::string& key) {
+  if (!has(key) || find(node_, key).value.IsNull()) return std::nullopt;
+  return get<T>(key);
+}
+
 YamlMap YamlMap::map(const std::string& key) {
   if (!has(key)) fail("{}: {} is missing", place(key), full_name(key));
   const YAML::Node node = find(node_, key).value;
@@ -271,9 +284,10 @@ void YamlMap::reject_unknown() const {
   }
 }
 
-#define SOL_INSTANTIATE(...)                                          \
-  template __VA_ARGS__ YamlMap::get<__VA_ARGS__>(const std::string&); \
-  template __VA_ARGS__ YamlMap::get_or<__VA_ARGS__>(const std::string&, __VA_ARGS__)
+#define SOL_INSTANTIATE(...)                                                          \
+  template __VA_ARGS__ YamlMap::get<__VA_ARGS__>(const std::string&);                 \
+  template __VA_ARGS__ YamlMap::get_or<__VA_ARGS__>(const std::string&, __VA_ARGS__); \
+  template std::optional<__VA_ARGS__> YamlMap::get_optional<__VA_ARGS__>(const std::string&)
 SOL_INSTANTIATE(bool);
 SOL_INSTANTIATE(int);
 SOL_INSTANTIATE(int64_t);

@@ -31,6 +31,9 @@ class YamlMap {
   T get(const std::string& key);
   template <typename T>
   T get_or(const std::string& key, T fallback);
+  // Nothing where the key is absent or null.
+  template <typename T>
+  std::optional<T> get_optional(const std::string& key);
   YamlMap map(const std::string& key);  // a nested mapping; must exist
   std::optional<YamlMap> optional_map(const std::string& key);
   // The keys in the file's order, for a mapping whose keys are names of the user's own; each is

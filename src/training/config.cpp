@@ -190,14 +190,13 @@ void read_into(YamlMap& root, TrainingConfig& c) {
   if (auto m = root.optional_map("optimisation")) {
     c.updates = m->get_or("updates", c.updates);
     c.optimiser.learning_rate = m->get_or("learning_rate", c.optimiser.learning_rate);
-    if (m->has("final_learning_rate"))
-      c.optimiser.final_learning_rate = m->get<double>("final_learning_rate");
+    c.optimiser.final_learning_rate = m->get_optional<double>("final_learning_rate");
     c.optimiser.weight_decay = m->get_or("weight_decay", c.optimiser.weight_decay);
     c.optimiser.max_gradient_norm = m->get_or("max_grad_norm", c.optimiser.max_gradient_norm);
     c.grad_accum = m->get_or("grad_accum", c.grad_accum);
     c.loss.clip = m->get_or("clip", c.loss.clip);
     c.loss.entropy = m->get_or("entropy", c.loss.entropy);
-    if (m->has("final_entropy")) c.final_entropy = m->get<double>("final_entropy");
+    c.final_entropy = m->get_optional<double>("final_entropy");
     c.minibatch = m->get_or("minibatch", c.minibatch);
     c.target_steps = m->get_or("target_steps", c.target_steps);
     m->reject_unknown();

@@ -110,6 +110,34 @@ TEST(AtomicFile, APipeIsWrittenToDirectly) {
   EXPECT_EQ(files_in(dir.path()), 1);
 }
 
+TEST(AtomicFile, APipeThatNobodyReadsIsNotWaitedFor) {
+  const TemporaryDirectory dir;
+  const fs::path pipe = dir.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT([&] { AtomicFile file(pipe); }, throws({pipe.string(), "nobody reads"}));
+}
+
+TEST(AtomicFile, PermissionsStay) {
+  const TemporaryDirectory dir;
+  const fs::path path = dir.path() / "f";
+  write_file_atomically(path, "old");
+  for (const fs::perms mode : {fs::perms(0400), fs::perms(0640), fs::perms(0755)}) {
+    fs::permissions(path, mode);
+    if (access(path.c_str(), W_OK) != 0) continue;  // nobody but root may write to the first
+    write_file_atomically(path, "new");
+    EXPECT_EQ(fs::status(path).permissions(), mode);
+  }
+}
+
+TEST(AtomicFile, WhoMayNotWriteToAFileDoesNotReplaceIt) {
+  const TemporaryDirectory dir;
+  const fs::path path = dir.path() / "f";
+  write_file_atomically(path, "old");
+  fs::permissions(path, fs::perms(0444));
+  if (access(path.c_str(), W_OK) == 0) GTEST_SKIP() << "root may write to any file";
+  EXPECT_THAT([&] { AtomicFile file(path); }, throws({path.string(), "Permission denied"}));
+}
+
 TEST(AtomicFile, WhatDeadProcessesLeftIsRemoved) {
   const TemporaryDirectory dir;
   const pid_t child = fork();

@@ -129,6 +129,26 @@ TEST(Yaml, AnOverrideChangesNoOtherKeyThatSharesAnAlias) {
   EXPECT_THAT([&] { b.get<int>("none"); }, throws({"c.yaml: b.none is missing"}));
 }
 
+TEST(Yaml, NullIsAsGoodAsAbsentWhereAValueIsOptional) {
+  YamlMap map = parse("a: null\nb: 2\nc:\n");
+  EXPECT_EQ(map.get_optional<int>("a"), std::nullopt);
+  EXPECT_EQ(map.get_optional<int>("b"), 2);
+  EXPECT_EQ(map.get_optional<int>("c"), std::nullopt);
+  EXPECT_EQ(map.get_optional<int>("d"), std::nullopt);
+  map.override_value("b", "null");
+  EXPECT_EQ(map.get_optional<int>("b"), std::nullopt);
+  map.override_value("b", "x");
+  EXPECT_THAT([&] { map.get_optional<int>("b"); }, throws({"b must be a whole number"}));
+  map.reject_unknown();
+}
+
+TEST(Yaml, KeysThatLieTooDeepAreRefusedAtOnce) {
+  std::string key = "s";
+  for (int i = 0; i < 50000; ++i) key += ".s";
+  YamlMap map = parse("a: 1\n");
+  EXPECT_THAT([&] { map.override_value(key, "1"); }, throws({"no section lies that deep"}));
+}
+
 TEST(Yaml, OptionalMaps) {
   YamlMap map = parse("sub: {x: 1}\n");
   auto sub = map.optional_map("sub");
@@ -141,6 +161,11 @@ TEST(Yaml, OptionalMaps) {
 TEST(Yaml, DuplicatesAreRejected) {
   EXPECT_THAT([] { parse("a: 1\nb: 2\na: 3\n"); },
               throws({"c.yaml", "line 3", "a is given twice"}));
+}
+
+TEST(Yaml, MergingIsRefusedByName) {
+  EXPECT_THAT([] { parse("a: &s {x: 1}\nb:\n  <<: *s\n").map("b"); },
+              throws({"c.yaml, line 3", "merging mappings (<<) is not supported"}));
 }
 
 TEST(Yaml, OtherDocumentsAreRejected) {
