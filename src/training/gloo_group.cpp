@@ -21,6 +21,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/free_port.h"
 #include "base/open_files.h"
 #include "base/stopwatch.h"
 #include "training/liveness.h"
@@ -127,9 +128,22 @@ void wait_for_all(const RankEnvironment& environment, const Store& store,
   }
 }
 
+// Beforehand, as c10d would log its own words about it first.
+void require_place_to_listen(const RankEnvironment& environment) {
+  try {
+    require_free_port(environment.port);
+  } catch (const Error& e) {
+    fail(
+        "rank 0 cannot listen for the other processes: {}. Another program does, or another "
+        "process that was started as rank 0, too (RANK); MASTER_PORT names another port",
+        e.what());
+  }
+}
+
 Store meet(const RankEnvironment& environment, const Deadline& deadline) {
   require_known_address(environment);
   const bool listen = environment.rank == 0 && !environment.launcher_listens;
+  if (listen) require_place_to_listen(environment);
   Store store = open_store(environment, listen, deadline);
   wait_for_all(environment, store, deadline);
   return store;

@@ -185,6 +185,15 @@ TEST(ProcessGroupTest, ProcessesMustMeanARunOfTheSameSize) {
   EXPECT_THAT(errors[1], testing::AnyOf(HasSubstr("rank 0 as one of 2"), HasSubstr("cannot meet")));
 }
 
+TEST(ProcessGroupTest, OnlyOneProcessMayBeRankZero) {
+  const auto errors = connect_two({0, 0}, {2, 2});
+  // Whoever came second; the other one waits in vain.
+  EXPECT_THAT(errors, testing::UnorderedElementsAre(
+                          testing::AllOf(HasSubstr("Address already in use"),
+                                         HasSubstr("started as rank 0, too (RANK)")),
+                          HasSubstr("rank 1 has not come")));
+}
+
 // As torchrun's own process does with --master_addr; what one attempt leaves there is not the next
 // one's.
 TEST(ProcessGroupTest, MeetsWhereTheLauncherListens) {
