@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
+#include "kernels/dnnl_matmul.h"
 #include "kernels/kernels.h"
 
 namespace sol {
@@ -106,8 +107,7 @@ MatrixMultiplier::MatrixMultiplier(const std::string& type) {
   const Desc destination({rows, kSize}, types[2], Tag::ab);
   dnnl::matmul::primitive_desc description;
   try {
-    description = dnnl::matmul::primitive_desc(dnnl::matmul::desc(source, any_weights, destination),
-                                               product->engine);
+    description = kernels::describe_matmul(product->engine, source, any_weights, destination);
   } catch (const dnnl::error&) {
     return;
   }

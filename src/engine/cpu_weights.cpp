@@ -1,5 +1,6 @@
 #include "engine/cpu_weights.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/fail.h"

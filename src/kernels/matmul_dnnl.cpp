@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/threads.h"
+#include "kernels/dnnl_matmul.h"
 #include "kernels/library_threads.h"
 #include "kernels/rounded_rows.h"
 
@@ -77,7 +78,7 @@ Product make_product(const Key& key) {
   p.x = Desc({key.rows, key.in}, type, {key.x_stride, 1});
   p.w = Desc({key.in, key.out}, type, w_strides);
   p.y = Desc({key.rows, key.out}, dnnl::memory::data_type::f32, {key.y_stride, 1});
-  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(p.x, p.w, p.y), engine());
+  const dnnl::matmul::primitive_desc description = describe_matmul(engine(), p.x, p.w, p.y);
   p.fast = std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos;
   if (p.fast) p.primitive = dnnl::matmul(description);
   return p;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "kernels/dnnl_matmul.h"
 #include "kernels/library_threads.h"
 #include "kernels/matmul_dnnl.h"
 
@@ -40,8 +41,7 @@ class Compiled {
       sum.append_sum(1.0f);
       attributes.set_post_ops(sum);
     }
-    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, y), attributes,
-                                                   engine());
+    const dnnl::matmul::primitive_desc description = describe_matmul(engine(), a, b, y, attributes);
     product_ = dnnl::matmul(description);
     a_ = dnnl::memory(a, engine(), nullptr);
     b_ = dnnl::memory(b, engine(), nullptr);
