@@ -3,7 +3,7 @@
 // = 16, context 1024, page 8, 1560 actions: 112 s and 5.3 GiB on two cores). Speed does not depend
 // on the weights.
 //
-//   train_batch [--batches N] [--precision auto|f32|bf16] [--threads N]
+//   train_batch [--batches N] [--precision auto|f32|bf16] [--threads N] [--device native|cpu|cuda]
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +17,7 @@
 #include "base/stopwatch.h"
 #include "base/threads.h"
 #include "benchmark/random_model.h"
+#include "engine_torch/torch_model.h"
 #include "policy/policies.h"
 #include "sol/error.h"
 #include "training/initialisation.h"
@@ -59,12 +60,18 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-void run(int batches, const std::string& precision) {
+std::unique_ptr<FrozenModel> make_model(const LlamaConfig& shape, const ModelOptions& options,
+                                        const std::string& device) {
+  if (device == "native") return make_random_model(shape, DType::f32, options);
+  return make_torch_model(shape, make_random_weights(shape, DType::f32), device, options);
+}
+
+void run(int batches, const std::string& precision, const std::string& device) {
   const LlamaConfig& llama = find_shape("small-27m");
   ModelOptions options;
   if (precision == "f32") options.precision = Precision::f32;
   if (precision == "bf16") options.precision = Precision::bf16;
-  const auto model = make_random_model(llama, DType::f32, options);
+  const auto model = make_model(llama, options, device);
   TrainingConfig config = paper_full_configuration();
   PolicyNetworkShape shape = config.policy;
   shape.hidden_size = llama.hidden_size;
@@ -73,10 +80,11 @@ void run(int batches, const std::string& precision) {
   AdamW optimiser(network, config.optimiser);
   UpdateCounters counters;
   std::printf(
-      "frozen model %.1f M parameters, %s; %d threads; peak memory before the first batch %.2f "
+      "frozen model %.1f M parameters, %s, %s; %d threads; peak memory before the first batch %.2f "
       "GiB\n",
       static_cast<double>(model->parameter_count()) / 1e6,
-      std::string(to_string(model->precision())).c_str(), thread_count(), peak_gib());
+      std::string(to_string(model->precision())).c_str(), model->device().c_str(), thread_count(),
+      peak_gib());
   std::printf("%8s %10s %10s %10s %10s %10s %10s %10s\n", "batch", "prefill", "model", "policy",
               "update", "seconds", "CPU s", "peak GiB");
   std::fflush(stdout);
@@ -113,6 +121,9 @@ void run(int batches, const std::string& precision) {
   }
   std::sort(totals.begin(), totals.end());
   std::printf("median %.2f s a batch, peak %.2f GiB\n", totals[totals.size() / 2], peak_gib());
+  if (const uint64_t peak = model->device_peak_bytes(); peak > 0)
+    std::printf("%s held at most %.2f GiB\n", model->device().c_str(),
+                static_cast<double>(peak) / (1 << 30));
 }
 
 }  // namespace
@@ -121,14 +132,15 @@ int main(int argc, char** argv) {
   app::choose_openblas_kernels();
   CLI::App app{"Seconds and memory of one training batch"};
   int batches = 3, threads = 0;
-  std::string precision = "auto";
+  std::string precision = "auto", device = "native";
   app.add_option("--batches", batches)->check(CLI::PositiveNumber);
   app.add_option("--threads", threads)->check(CLI::NonNegativeNumber);
   app.add_option("--precision", precision)->check(CLI::IsMember({"auto", "f32", "bf16"}));
+  app.add_option("--device", device, "native, or through LibTorch cpu, cuda or cuda:N");
   CLI11_PARSE(app, argc, argv);
   try {
     set_thread_count(threads);
-    run(batches, precision);
+    run(batches, precision, device);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_batch: %s\n", error.what());
     return 1;

@@ -135,6 +135,28 @@ struct TensorMemory {
   }
 };
 
+// `shares` tells the weights that may have the memory of others of their shape.
+template <typename Shares>
+TensorStore make_tensors(const LlamaConfig& config, DType stored, const Shares& shares) {
+  require_storable(stored);
+  const Filler filler(stored);
+  const auto memory = std::make_shared<TensorMemory>();
+  std::vector<TensorView> tensors;
+  for (const Weight& weight : weights_of(config)) {
+    const uint64_t bytes = static_cast<uint64_t>(weight.count()) * size_of(stored);
+    std::byte* place = nullptr;
+    if (weight.in > 0 && shares(weight)) {
+      std::byte*& shared = memory->shared[{weight.out, weight.in}];
+      if (!shared) filler.fill(weight, tensors.size(), shared = memory->allocate(bytes));
+      place = shared;
+    } else {
+      filler.fill(weight, tensors.size(), place = memory->allocate(bytes));
+    }
+    tensors.push_back({weight.name, stored, shape_of(weight), {place, bytes}});
+  }
+  return TensorStore::in_memory(std::move(tensors), memory);
+}
+
 Json config_json(const LlamaConfig& config, DType stored) {
   Json json{{"architectures", {"LlamaForCausalLM"}},
             {"model_type", "llama"},
@@ -189,25 +211,16 @@ const LlamaConfig& find_shape(std::string_view name) {
 
 std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
                                             const ModelOptions& options) {
-  require_storable(stored);
   const bool in_place = options.weights == WeightFormat::automatic;
-  const Filler filler(stored);
-  const auto memory = std::make_shared<TensorMemory>();
-  std::vector<TensorView> tensors;
-  for (const Weight& weight : weights_of(config)) {
-    const uint64_t bytes = static_cast<uint64_t>(weight.count()) * size_of(stored);
-    std::byte* place = nullptr;
-    if (weight.in > 0 && (weight.rearranged || !in_place)) {
-      std::byte*& shared = memory->shared[{weight.out, weight.in}];
-      if (!shared) filler.fill(weight, tensors.size(), shared = memory->allocate(bytes));
-      place = shared;
-    } else {
-      filler.fill(weight, tensors.size(), place = memory->allocate(bytes));
-    }
-    tensors.push_back({weight.name, stored, shape_of(weight), {place, bytes}});
-  }
-  return std::make_unique<CpuModel>(config, TensorStore::in_memory(std::move(tensors), memory),
-                                    options);
+  return std::make_unique<CpuModel>(
+      config,
+      make_tensors(config, stored,
+                   [&](const Weight& weight) { return weight.rearranged || !in_place; }),
+      options);
+}
+
+TensorStore make_random_weights(const LlamaConfig& config, DType stored) {
+  return make_tensors(config, stored, [](const Weight&) { return false; });
 }
 
 void write_random_model(const LlamaConfig& config, DType stored,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/cpu_model.h"
+#include "model/safetensors.h"
 
 namespace sol {
 
@@ -25,6 +26,9 @@ const LlamaConfig& find_shape(std::string_view name);
 // share theirs, so that a model of 8 B parameters needs its own size in memory, not twice.
 std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
                                             const ModelOptions& options);
+
+// Such weights by themselves, for other backends: each tensor has memory of its own.
+TensorStore make_random_weights(const LlamaConfig& config, DType stored);
 
 // The same as a Hugging Face directory at `out`, which must not exist or be empty, with the
 // tokenizer of the directory `tokenizer`; written tensor by tensor. Throws Error when the tokenizer
