@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "base/build_info.h"
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/system_memory.h"
 #include "commands.h"
 #include "device.h"
 #include "program.h"
@@ -37,6 +39,8 @@ std::string version_text() {
 // What needs LibTorch (training, its planning, its devices) is a program of its own beside this
 // one: merely starting with its libraries takes half a second, which no other command should pay.
 [[noreturn]] void start_torch_program(char** argv) {
+  // With less OpenBLAS asks for its buffers without end, before main.
+  sol::require_addresses(uint64_t{1} << 30, "LibTorch");
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sol-train";
   execv(path.c_str(), argv);
   sol::fail("cannot start {}: {}", path.string(), std::strerror(errno));

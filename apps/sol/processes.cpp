@@ -125,6 +125,8 @@ int run_processes(int count) {
       failed = std::chrono::steady_clock::now();
     }
   }
+  // The leading process has said how to go on; the exit status is that of our own signal.
+  if (passed_on && code == 128 + SIGTERM) throw CancelledQuietly();
   return code;
 }
 

@@ -8,6 +8,7 @@ namespace sol::app {
 // passed on. Once a process has failed the others have ten seconds to end, which they do by
 // themselves (training/process_group.h) unless they are stopped or hang. Returns 0 or the first
 // failure's exit status. Throws Error when a process cannot be started; those that were are ended.
+// Throws CancelledQuietly when they have stopped because of such a signal.
 int run_processes(int count);
 
 // Whether run_processes has started this process.

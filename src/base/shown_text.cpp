@@ -1,6 +1,7 @@
 #include "base/shown_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,6 +70,21 @@ std::string shown_range(double low, double high) {
       return fmt::format("{}..{}", inner_low, inner_high);
   }
   return fmt::format("{}..{}", low, high);
+}
+
+std::string shown_numbers(const std::vector<int64_t>& numbers) {
+  constexpr size_t most = 8;  // ranges
+  std::vector<std::string> ranges;
+  for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
+    for (end = begin + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;) ++end;
+    if (ranges.size() == most) {
+      ranges.push_back("…");
+      break;
+    }
+    ranges.push_back(end - begin == 1 ? fmt::format("{}", numbers[begin])
+                                      : fmt::format("{} to {}", numbers[begin], numbers[end - 1]));
+  }
+  return fmt::format("{}", fmt::join(ranges, ", "));
 }
 
 }  // namespace sol

@@ -2,6 +2,7 @@
 // a name that nobody knows, the ends of a range.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +19,8 @@ std::string suggestion(std::string_view wrong, const std::vector<std::string>& k
 // "0.2657..0.9415": to four decimals, or more where they are needed, rounded inwards, so that
 // whoever asks for an end as it is shown asks for something within the range. low <= high, finite.
 std::string shown_range(double low, double high);
+
+// "1 to 4, 7": ascending numbers, of many the first ranges only.
+std::string shown_numbers(const std::vector<int64_t>& numbers);
 
 }  // namespace sol

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/fail.h"
+
 namespace sol {
 namespace {
 
@@ -80,6 +82,21 @@ uint64_t available_memory_under(const fs::path& root) {
     more = group.has_relative_path();
   }
   return available;
+}
+
+void require_addresses(uint64_t bytes, const std::string& who) {
+  struct Limit {
+    int resource;
+    const char* option;
+  };
+  for (const Limit& limit : {Limit{RLIMIT_AS, "-v"}, Limit{RLIMIT_DATA, "-d"}}) {
+    rlimit value{};
+    if (getrlimit(static_cast<__rlimit_resource>(limit.resource), &value) != 0 ||
+        value.rlim_cur == RLIM_INFINITY || value.rlim_cur >= bytes)
+      continue;
+    fail("{}: needs {} MiB of addresses at least, and ulimit {} allows {} MiB; raise it", who,
+         bytes >> 20, limit.option, value.rlim_cur >> 20);
+  }
 }
 
 uint64_t available_memory() {

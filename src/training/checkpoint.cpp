@@ -34,6 +34,12 @@ Parameter read_tensor(const TensorStore& store, const std::string& name,
 void require_same(const std::string& where, const Json& saved, const Json& current) {
   const auto difference = first_difference(saved, current);
   if (!difference) return;
+  if (difference->field == "config/optimisation/updates")
+    fail(
+        "{}: the run was begun for {} updates and is now to have {}, but something falls until the "
+        "last of them (final_learning_rate, final_entropy or a curriculum): such a run cannot be "
+        "prolonged; start another one from its controller with --init",
+        where, difference->first, difference->second);
   fail(
       "{}: belongs to another run: {} was {} and is now {}; resume with the same configuration, "
       "model and "

@@ -1,9 +1,11 @@
 #include "training/json_log.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/file_io.h"
@@ -21,22 +23,28 @@ std::optional<int64_t> counter_of(const std::string& line, const char* counter) 
 
 }  // namespace
 
-int64_t JsonLog::begin(const char* counter, int64_t last) {
-  std::string kept;
-  int64_t known = 0;
+std::vector<int64_t> JsonLog::begin(const char* counter, int64_t last) {
+  std::vector<std::pair<int64_t, std::string>> lines;
   if (last > 0 && path_exists(path_)) {
-    kept = read_file(path_);
-    size_t end = 0;
+    const std::string text = read_file(path_);
     // A line without its end was never finished.
-    for (size_t newline; (newline = kept.find('\n', end)) != std::string::npos; end = newline + 1) {
-      const auto count = counter_of(kept.substr(end, newline - end), counter);
-      if (!count || *count < known || *count > last) break;
-      known = *count;
+    for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
+         begin = end + 1) {
+      std::string line = text.substr(begin, end + 1 - begin);
+      const auto count = counter_of(line, counter);
+      if (count && *count >= 1 && *count <= last) lines.emplace_back(*count, std::move(line));
     }
-    kept.resize(end);
+  }
+  std::ranges::stable_sort(lines, {}, &std::pair<int64_t, std::string>::first);
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  std::string kept;
+  std::vector<int64_t> counters;
+  for (const auto& [count, line] : lines) {
+    kept += line;
+    if (counters.empty() || counters.back() != count) counters.push_back(count);
   }
   write_file_atomically(path_, kept);
-  return known;
+  return counters;
 }
 
 void JsonLog::append(const Json& line) {

@@ -1,17 +1,22 @@
 #include "training/run_log.h"
 
+#include <algorithm>
+
 #include "base/file_io.h"
 #include "base/output_file.h"
 #include "training/metrics_events.h"
 
 namespace sol {
 
-int64_t RunLog::begin(int64_t collection, const Json& run) {
-  const int64_t kept = lines_.begin("collection", collection);
+std::vector<int64_t> RunLog::begin(int64_t collection, const Json& run) {
+  const std::vector<int64_t> kept = lines_.begin("collection", collection);
   events_.reset();
   if (collection == 0) remove_event_files(dir_);
   write_file_atomically(dir_ / "run.json", to_text(run, 1) + "\n");
-  return kept;
+  std::vector<int64_t> missing;
+  for (int64_t number = 1; number <= collection; ++number)
+    if (!std::ranges::binary_search(kept, number)) missing.push_back(number);
+  return missing;
 }
 
 void RunLog::refuse_other_log(const std::filesystem::path& dir,

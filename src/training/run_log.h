@@ -19,10 +19,10 @@ class RunLog {
   explicit RunLog(std::filesystem::path dir) : dir_(std::move(dir)), lines_(path(dir_)) {}
 
   // Keeps the lines of an existing log up to this collection, the last one that the checkpoint
-  // knows of, and drops the rest; returns the last collection kept, which is an earlier one where
-  // the log has been damaged. 0 starts a new log and removes the event files of an earlier one.
-  // `run` says what the run is: OUT/run.json. Throws Error when files cannot be read or written.
-  int64_t begin(int64_t collection, const Json& run);
+  // knows of, and drops the rest; returns those of them that the log has lost. 0 starts a new log
+  // and removes the event files of an earlier one. `run` says what the run is: OUT/run.json. Throws
+  // Error when files cannot be read or written.
+  std::vector<int64_t> begin(int64_t collection, const Json& run);
   // Throws Error where OUT/train.jsonl is no such log, but somebody's text, which begin() would
   // lose, or one of `data`, the files that are trained on.
   static void refuse_other_log(const std::filesystem::path& dir,

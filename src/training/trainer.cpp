@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "engine/run_info.h"
 #include "policy/axis.h"
@@ -146,10 +147,16 @@ class Trainer {
     if (checkpointed_collections_ == 0 || !finished() ||
         !path_exists(options_.out / "controller.json"))
       return false;
-    const Controller saved = Controller::load(options_.out);
     const std::string where = (options_.out / "controller.json").string();
-    const Json training = parse_json(saved.settings().training_json, where);
-    return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
+    try {
+      const Controller saved = Controller::load(options_.out);
+      const Json training = parse_json(saved.settings().training_json, where);
+      return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
+    } catch (const Error& e) {
+      note(fmt::format("the controller is saved again, as what there is cannot be used: {}",
+                       e.what()));
+      return false;
+    }
   }
 
   // Files are the leading process's affair: the others may run on machines that do not see them.
@@ -199,10 +206,9 @@ class Trainer {
     gradient_norm_ = metrics_.gradient_norm;
     checkpointed_collections_ = collections_;
     if (!group_.leads()) return;
-    if (const int64_t kept = log_.begin(collections_, run_record()); kept < collections_)
-      note(
-          fmt::format("{} has lost the lines of collections {} to {}; the run itself lacks nothing",
-                      (options_.out / "train.jsonl").string(), kept + 1, collections_));
+    if (const auto missing = log_.begin(collections_, run_record()); !missing.empty())
+      note(fmt::format("{} lacks the lines of collections {}; the run itself lacks nothing",
+                       (options_.out / "train.jsonl").string(), shown_numbers(missing)));
   }
 
   void checkpoint() {
@@ -400,9 +406,12 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
         "choose another directory",
         options.out.string());
   }
-  // Of a run that ended before its first checkpoint, or of something else.
+  // Of a run that ended before its first checkpoint, or of something else. One that failed before
+  // its first collection leaves an empty log, with which nothing would be lost.
+  const fs::path log = options.out / "train.jsonl";
+  const bool empty = path_exists(log) && fs::file_size(log) == 0;
   for (const char* name : {"train.jsonl", "run.json"})
-    if (!options.resume && !options.overwrite && path_exists(options.out / name))
+    if (!options.resume && !options.overwrite && !empty && path_exists(options.out / name))
       fail(
           "{}: holds {}, which this run would replace; say so with --overwrite, or choose another "
           "directory",

@@ -265,6 +265,17 @@ TEST_F(TrainCommand, StoppedProcessesCanBeInterrupted) {
   EXPECT_NE(result.err.find("resume with --resume"), std::string::npos) << result.err;
 }
 
+TEST_F(TrainCommand, ProcessesThatAreInterruptedEndAsOneWould) {
+  RunResult result;
+  std::jthread run([&] { result = train({"--processes", "2"}, {}, "1000000"); });
+  const pid_t leader = rank_at_work(0);
+  ASSERT_GT(leader, 0);
+  kill(parent_of(leader), SIGINT);
+  run.join();
+  EXPECT_EQ(result.code, 128 + SIGINT) << testing::PrintToString(result);
+  EXPECT_NE(result.err.find("resume with --resume"), std::string::npos) << result.err;
+}
+
 // What ranks started by hand disagree about would show as one waiting in vain for the other.
 TEST_F(TrainCommand, RanksMustBeStartedWithTheSameOptions) {
   const auto both = [&](const std::vector<std::string>& only_of_the_second) {

@@ -39,5 +39,14 @@ TEST(ShownText, EndsOfRangesLieInThem) {
   }
 }
 
+TEST(ShownNumbers, AreRanges) {
+  EXPECT_EQ(shown_numbers({}), "");
+  EXPECT_EQ(shown_numbers({7}), "7");
+  EXPECT_EQ(shown_numbers({1, 2, 3, 5, 7, 8}), "1 to 3, 5, 7 to 8");
+  std::vector<int64_t> odd;
+  for (int64_t n = 1; n < 100; n += 2) odd.push_back(n);
+  EXPECT_EQ(shown_numbers(odd), "1, 3, 5, 7, 9, 11, 13, 15, …");
+}
+
 }  // namespace
 }  // namespace sol

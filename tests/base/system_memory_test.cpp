@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <utility>
 
 #include "support.h"
+#include "throws.h"
 
 namespace sol::test {
 namespace {
@@ -65,6 +67,23 @@ TEST(SystemMemory, OfThisProcess) {
   const uint64_t before = resident_memory();
   const std::string block(64 << 20, 'x');
   EXPECT_GE(resident_memory(), before + (60u << 20)) << block.size();
+}
+
+TEST(RequireAddresses, NamesTheLimitThatIsTooLow) {
+  require_addresses(uint64_t{1} << 20, "LibTorch");
+  for (const auto& [resource, option] :
+       {std::pair{RLIMIT_AS, "-v"}, std::pair{RLIMIT_DATA, "-d"}}) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(resource, &before), 0);
+    rlimit low = before;
+    low.rlim_cur = rlim_t{2} << 30;
+    ASSERT_EQ(setrlimit(resource, &low), 0);
+    require_addresses(uint64_t{2} << 30, "LibTorch");
+    EXPECT_THAT(
+        [] { require_addresses(uint64_t{3} << 30, "LibTorch"); },
+        throws({"LibTorch: needs 3072 MiB", std::string("ulimit ") + option + " allows 2048 MiB"}));
+    ASSERT_EQ(setrlimit(resource, &before), 0);
+  }
 }
 
 }  // namespace

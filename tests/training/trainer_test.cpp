@@ -118,12 +118,17 @@ TEST_F(TrainerTest, ResumingAFinishedRunLeavesItsControllerAlone) {
   EXPECT_EQ(read_file(out() / "controller.json"), before);
   EXPECT_EQ(to_json(again.last), to_json(first.last));
   EXPECT_THAT(notes_, testing::Contains(testing::HasSubstr("nothing is left to do")));
-  // A controller that got lost is made again, with the metrics of the run.
-  fs::remove(out() / "controller.json");
-  train(out(), true);
-  const Json training =
-      parse_json(Controller::load(out()).settings().training_json, "controller.json");
-  EXPECT_EQ(training.at("last_collection"), to_json(first.last));
+  // A controller that got lost or was damaged is made again, with the metrics of the run.
+  const std::vector<std::function<void(const fs::path&)>> losses{
+      [](const fs::path& path) { fs::remove(path); },
+      [](const fs::path& path) { write_file_atomically(path, "{"); }};
+  for (const auto& lose : losses) {
+    lose(out() / "controller.json");
+    train(out(), true);
+    const Json training =
+        parse_json(Controller::load(out()).settings().training_json, "controller.json");
+    EXPECT_EQ(training.at("last_collection"), to_json(first.last));
+  }
 }
 
 TEST_F(TrainerTest, MetricsAreOverAllBatchesOfACollection) {
@@ -164,14 +169,14 @@ TEST_F(TrainerTest, ALogThatLostItsEndLosesNoRun) {
     const std::string log = read_file(path);
     write_file_atomically(path, log.substr(0, log.find('\n') + 5));
   });
-  EXPECT_THAT(cut.first, testing::Contains(testing::HasSubstr("lines of collections 2 to 2")));
+  EXPECT_THAT(cut.first, testing::Contains(testing::HasSubstr("lines of collections 2;")));
   EXPECT_EQ(cut.second, (Numbers{1, 3}));
   EXPECT_EQ(collections(), (Numbers{1, 3, 4}));
   const auto gone = damaged([](const fs::path& path) { fs::remove(path); });
-  EXPECT_THAT(gone.first, testing::Contains(testing::HasSubstr("lines of collections 1 to 2")));
+  EXPECT_THAT(gone.first, testing::Contains(testing::HasSubstr("lines of collections 1 to 2;")));
   EXPECT_EQ(gone.second, (Numbers{3}));
   const auto whole = damaged([](const fs::path&) {});
-  EXPECT_THAT(whole.first, testing::Not(testing::Contains(testing::HasSubstr("lost"))));
+  EXPECT_THAT(whole.first, testing::Not(testing::Contains(testing::HasSubstr("lacks the lines"))));
   EXPECT_EQ(whole.second, (Numbers{1, 2, 3}));
 }
 
@@ -190,6 +195,21 @@ TEST_F(TrainerTest, OtherFilesInTheDirectoryAreNotReplacedUnasked) {
   overwrite_ = true;
   train(out());
   EXPECT_EQ(read_file(out() / "events.out.tfevents.1.host"), "mine");
+}
+
+TEST_F(TrainerTest, ARunThatFailedBeforeItsFirstCollectionIsReplaced) {
+  ensure_writable_directory(out());
+  write_file_atomically(out() / "train.jsonl", "");
+  write_file_atomically(out() / "run.json", "{}");
+  EXPECT_TRUE(train(out()).finished);
+}
+
+TEST_F(TrainerTest, WhatFallsUntilTheLastUpdateCannotBeProlonged) {
+  config_.optimiser.final_learning_rate = 1e-6;
+  train(out());
+  ++config_.updates;
+  EXPECT_THAT(error(out(), true), testing::AllOf(testing::HasSubstr("final_learning_rate"),
+                                                 testing::HasSubstr("cannot be prolonged")));
 }
 
 TEST_F(TrainerTest, ADecayingLearningRateSurvivesResumption) {
