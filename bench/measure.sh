@@ -43,14 +43,14 @@ decode batch --prefill 128 --context 64 --batch 1,2,4,8,16 --action k100-s050-q1
 decode batch-int8 --prefill 128 --context 64 --batch 1,2,4,8,16 --action k100-s050-q16 --repeats 5 --weights int8
 decode threads --prefill 128 --context 0 --with-threads 1,2 --repeats 5
 
-measure attention "$build"/bench/attention_bench --contexts 4096,16384 --repeats 15
-measure forks "$build"/bench/forks_bench --precision bf16
-measure train-bf16 "$build"/bench/train_batch --batches 5 --precision bf16
-measure train-f32 "$build"/bench/train_batch --batches 3 --precision f32
+measure attention "$build"/bin/attention_bench --contexts 4096,16384 --repeats 15
+measure forks "$build"/bin/forks_bench --precision bf16
+measure train-bf16 "$build"/bin/train_batch --batches 5 --precision bf16
+measure train-f32 "$build"/bin/train_batch --batches 3 --precision f32
 
 measure default-batch "$sol" bench --cached --prefill 1024 --context 64 --batch 1,2,4,8,16 --repeats 5
-measure quality-valid "$build"/bench/weight_quality $valid --blocks 24
-measure quality-test "$build"/bench/weight_quality $test --blocks 64
+measure quality-valid "$build"/bin/weight_quality $valid --blocks 24
+measure quality-test "$build"/bin/weight_quality $test --blocks 64
 for action in k100-s100-q16 k100-s060-q16 k100-s050-q16 k100-s040-q16 k100-s030-q16; do
   measure prune-$action "$sol" eval $test --blocks 112 -p $action
   measure prune-down-$action "$sol" eval $test --blocks 112 -p $action --prune-down
