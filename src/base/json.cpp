@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/number_text.h"
 #include "base/shown_text.h"
 #include "base/zero_bytes.h"
 
@@ -80,11 +81,25 @@ const Json* find(const Json& object, const char* field, const std::string& where
   return it == object.end() ? nullptr : &*it;
 }
 
+// What a value must be that is not a T.
+template <typename T>
+std::string wanted([[maybe_unused]] const Json& value) {
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+    const double number = value.is_number() ? value.get<double>() : 0.0;
+    const bool whole = std::is_floating_point_v<T> || std::trunc(number) == number;
+    // The bounds themselves would have been converted.
+    const bool low = number <= static_cast<double>(std::numeric_limits<T>::lowest());
+    const bool high = number >= static_cast<double>(std::numeric_limits<T>::max());
+    if (whole && (high || (low && std::is_signed_v<T>))) return fitting_number<T>(low);
+  }
+  return type_name<T>();
+}
+
 template <typename T>
 T convert_or_fail(const Json& value, const char* field, const std::string& where) {
   T out{};
   if (!convert(value, out))
-    fail("{}: field \"{}\" must be {}, not {}", where, field, type_name<T>(), shown(value));
+    fail("{}: field \"{}\" must be {}, not {}", where, field, wanted<T>(value), shown(value));
   return out;
 }
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/number_text.h"
 #include "base/shown_text.h"
 
 namespace sol {
@@ -27,13 +30,14 @@ std::string shown(const YAML::Node& node) {
   }
 }
 
+// No error, std::errc::result_out_of_range for a number that is none of T's, or another one.
 template <typename T>
-bool parse_number(const std::string& text, T& out) {
+std::errc scan_number(const std::string& text, T& out) {
   const char* const end = text.data() + text.size();
   const char* begin = text.data();
   if (text.size() > 1 && *begin == '+' && begin[1] != '-') ++begin;
   const auto [stop, error] = std::from_chars(begin, end, out);
-  return error == std::errc() && stop == end;
+  return stop == end ? error : std::errc::invalid_argument;
 }
 
 // The key's own node and its value's, of a map. Iterates instead of calling operator[], which would
@@ -75,14 +79,18 @@ bool convert(const YAML::Node& node, bool& out) {
   out = node.Scalar() == "true";
   return out || node.Scalar() == "false";
 }
+template <typename T>
+bool convert_number(const YAML::Node& node, T& out) {
+  return plain_scalar(node) && scan_number(node.Scalar(), out) == std::errc();
+}
 bool convert(const YAML::Node& node, int& out) {
-  return plain_scalar(node) && parse_number(node.Scalar(), out);
+  return convert_number(node, out);
 }
 bool convert(const YAML::Node& node, int64_t& out) {
-  return plain_scalar(node) && parse_number(node.Scalar(), out);
+  return convert_number(node, out);
 }
 bool convert(const YAML::Node& node, double& out) {
-  return plain_scalar(node) && parse_number(node.Scalar(), out) && std::isfinite(out);
+  return convert_number(node, out) && std::isfinite(out);
 }
 bool convert(const YAML::Node& node, std::string& out) {
   if (!node.IsScalar()) return false;
@@ -118,6 +126,17 @@ const char* type_name(const std::vector<double>&) {
 }
 const char* type_name(const std::vector<std::string>&) {
   return "a list of strings";
+}
+
+// What the value of a node must be that is not a T.
+template <typename T>
+std::string wanted([[maybe_unused]] const YAML::Node& node) {
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+    T ignored{};
+    if (plain_scalar(node) && scan_number(node.Scalar(), ignored) == std::errc::result_out_of_range)
+      return fitting_number<T>(node.Scalar().starts_with('-'));
+  }
+  return type_name(T{});
 }
 
 }  // namespace
@@ -230,7 +249,7 @@ T YamlMap::get(const std::string& key) {
   const YAML::Node node = find(node_, key).value;
   T value{};
   if (!convert(node, value))
-    fail("{}: {} must be {}, not {}", place(key), full_name(key), type_name(value), shown(node));
+    fail("{}: {} must be {}, not {}", place(key), full_name(key), wanted<T>(node), shown(node));
   return value;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "base/fail.h"
 #include "policy/axis.h"
@@ -52,6 +53,16 @@ double level_number(const std::string& text, char letter, const char* example) {
   fail("action space: \"{}\" is not a level of this axis; write it as in \"{}\"", text, example);
 }
 
+// A level as it is kept, in single precision; `text` is how it was written.
+float share_level(double share, const std::string& text, const char* axis) {
+  if (!(share > 0.0 && share <= 1.0))
+    fail("action space: {} level {} must be more than 0 and at most 1", axis, text);
+  constexpr float least = std::numeric_limits<float>::min();
+  if (share < static_cast<double>(least))
+    fail("action space: {} level {} is smaller than a share can be, {}", axis, text, least);
+  return static_cast<float>(share);
+}
+
 // Sorts levels by value; two names of one value are an error that tells both.
 template <typename T>
 std::vector<T> sorted_levels(std::vector<std::pair<T, std::string>> named, const char* axis) {
@@ -86,10 +97,12 @@ ActionSpace ActionSpace::from_notation(const std::vector<double>& keep,
                                        const std::vector<std::string>& quant) {
   std::vector<std::pair<float, std::string>> kappa, rho;
   std::vector<std::pair<int, std::string>> bits;
-  for (const double share : keep)
-    kappa.emplace_back(static_cast<float>(share), fmt::format("{}", share));
+  for (const double share : keep) {
+    const std::string text = fmt::format("{}", share);
+    kappa.emplace_back(share_level(share, text, "kappa"), text);
+  }
   for (const std::string& text : prune)
-    rho.emplace_back(static_cast<float>(level_number(text, 's', "s60") / 100.0), text);
+    rho.emplace_back(share_level(level_number(text, 's', "s60") / 100.0, text, "rho"), text);
   for (const std::string& text : quant) {
     const double number = level_number(text, 'q', "q5");
     if (number != std::floor(number) || number < 2 || number > 16)

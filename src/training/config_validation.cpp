@@ -109,7 +109,8 @@ void TrainingConfig::validate() const {
   within("rollout.batch", batch, 1, 1 << 16);
   check(static_cast<double>(batch) * schedules <= 1 << 16, "rollout.schedules", schedules,
         "so many that rollout.batch times it, the sequences decoded together, are at most 65536");
-  positive("rollout.temperature", loss.temperature, number);
+  // Logits divided by less are beyond what single precision trains on.
+  within("rollout.temperature", loss.temperature, 1e-3, number);
   check_policy(policy, horizon);
   within("reward.gamma", advantage.gamma, 0, 1);
   if (!advantage.whiten && advantage.whiten_over == AdvantageOptions::WhitenOver::group)

@@ -41,11 +41,21 @@ TEST(Json, ErrorsNameDocumentFieldAndType) {
 }
 
 TEST(Json, NumbersMustFit) {
-  EXPECT_THAT([] { json_get<int>(object, "big", "d"); }, throws({"\"big\""}));
-  EXPECT_THAT([] { json_get<int64_t>(object, "big", "d"); }, throws({"\"big\""}));
+  EXPECT_THAT([] { json_get<int>(object, "big", "d"); },
+              throws({"\"big\" must be a whole number of at most 2147483647, not 1844"}));
+  EXPECT_THAT([] { json_get<int64_t>(object, "big", "d"); },
+              throws({"\"big\" must be a whole number of at most 9223372036854775807, not 1844"}));
+  EXPECT_THAT(
+      [] {
+        json_get<int>(Json{{"low", -2147483649}}, "low", "d");
+      },
+      throws({"a whole number of at least -2147483648"}));
+  EXPECT_THAT([] { json_get<uint64_t>(object, "huge", "d"); },
+              throws({"a whole number of at most 18446744073709551615"}));
   EXPECT_THAT([] { json_get<int64_t>(object, "huge", "d"); }, throws({"\"huge\""}));
   EXPECT_THAT([] { json_get<uint64_t>(object, "n", "d"); }, throws({"not negative", "-3"}));
-  EXPECT_THAT([] { json_get<float>(object, "huge", "d"); }, throws({"\"huge\""}));
+  EXPECT_THAT([] { json_get<float>(object, "huge", "d"); },
+              throws({"\"huge\" must be a number that single precision holds"}));
   EXPECT_EQ(json_get<double>(object, "huge", "d"), 1e300);
 }
 

@@ -59,8 +59,15 @@ TEST(Yaml, KeysOfTheUsersOwnAndValuesAsText) {
 }
 
 TEST(Yaml, NumbersMustFitAndBeFinite) {
-  YamlMap map = parse("big: 9000000000\ninf: .inf\nnan: nan\nquoted: '5'\nhex: 0x10\n");
-  EXPECT_THAT([&] { map.get<int>("big"); }, throws({"big"}));
+  YamlMap map = parse(
+      "big: 9000000000\ninf: .inf\nnan: nan\nquoted: '5'\nhex: 0x10\nlow: -9000000000\n"
+      "huge: 1e999\nlong: 9999999999x\n");
+  EXPECT_THAT([&] { map.get<int>("big"); },
+              throws({"big must be a whole number of at most 2147483647, not \"9000000000\""}));
+  EXPECT_THAT([&] { map.get<int>("low"); },
+              throws({"low must be a whole number of at least -2147483648"}));
+  EXPECT_THAT([&] { map.get<double>("huge"); }, throws({"huge must be a number"}));
+  EXPECT_THAT([&] { map.get<int>("long"); }, throws({"long must be a whole number, not"}));
   EXPECT_THAT([&] { map.get<double>("inf"); }, throws({"inf"}));
   EXPECT_THAT([&] { map.get<double>("nan"); }, throws({"nan"}));
   EXPECT_THAT([&] { map.get<int>("quoted"); }, throws({"quoted"}));

@@ -128,6 +128,13 @@ TEST(ActionSpace, RejectsWhatIsNoLevel) {
     EXPECT_THROW(ActionSpace::from_notation({1.0}, {"s100"}, {quant}), Error) << quant;
   for (const double keep : {0.0, -0.1, 1.01, std::nan(""), 1e300})
     EXPECT_THROW(ActionSpace::from_notation({keep}, {"s100"}, {"q16"}), Error) << keep;
+  // As it was written, not as single precision makes it.
+  EXPECT_THAT(error_of([] {
+                ActionSpace::from_notation({1e-300, 1.0}, {"s100"}, {"q16"});
+              }),
+              HasSubstr("kappa level 1e-300 is smaller"));
+  EXPECT_THAT(error_of([] { ActionSpace::from_notation({1.0}, {"s101"}, {"q16"}); }),
+              HasSubstr("rho level s101 must be"));
   EXPECT_THROW(ActionSpace({}, {1.0f}, {16}), Error);
   EXPECT_THROW(ActionSpace({1.0f, 0.5f}, {1.0f}, {16}), Error);
   EXPECT_THROW(ActionSpace({1.0f}, {1.0f}, {16, 5}), Error);

@@ -285,6 +285,8 @@ TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   fails("rollout.batch", "2147483647");
   fails("rollout.schedules", "2147483647");
   fails("rollout.context", "2147483647");
+  fails("rollout.temperature", "1e-40");
+  fails("rollout.temperature", "0");
   fails("policy.d_model", "1048576");
   fails("policy.layers", "100000");
   fails("policy.mlp_ratio", "1e300");
