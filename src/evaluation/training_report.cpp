@@ -77,7 +77,7 @@ std::string overview(const std::vector<ReportedRun>& runs) {
 
 std::string settings(const RunHistory& history) {
   const Json& record = history.record;
-  if (record.is_null())
+  if (!record.is_object() || !record.contains("config") || !record.contains("run"))
     return "<p class=\"note\">The run has left no record of its settings yet.</p>\n";
   const auto config = [&](const char* section, const char* key) {
     return text_at(record, {"config", section, key});

@@ -21,16 +21,24 @@ double number(const Json& json, const char* field, const std::string& where) {
   return json_get<double>(json, field, where);
 }
 
+// Of updates, steps or seconds: neither null nor negative.
+double amount(const Json& json, const char* field, const std::string& where) {
+  const double value = json_get<double>(json, field, where);
+  if (value < 0) fail("{}: field \"{}\" is negative", where, field);
+  return value;
+}
+
 Json finite(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
 TrainingPoint point_from_json(const Json& json, const std::string& where) {
   TrainingPoint point;
-  point.update = number(json, "update", where);
-  point.seconds = number(json, "seconds", where);
+  point.update = amount(json, "update", where);
+  point.seconds = amount(json, "seconds", where);
   point.reward = number(json, "reward", where);
   point.perplexity = number(json, "perplexity", where);
+  if (point.perplexity < 0) fail("{}: field \"perplexity\" is negative", where);
   point.entropy = number(json, "entropy", where);
   point.clip_fraction = number(json, "clip_fraction", where);
   const auto gap = json.find("gap");
@@ -115,9 +123,9 @@ Json training_summary_to_json(const TrainingSummary& summary) {
 
 TrainingSummary training_summary_from_json(const Json& json, const std::string& where) {
   TrainingSummary summary;
-  summary.updates = json_get<double>(json, "updates", where);
-  summary.seconds = json_get<double>(json, "seconds", where);
-  summary.steps = json_get<double>(json, "steps", where);
+  summary.updates = amount(json, "updates", where);
+  summary.seconds = amount(json, "seconds", where);
+  summary.steps = amount(json, "steps", where);
   summary.policy_parameters = json_get<int64_t>(json, "policy_parameters", where);
   if (!json.contains("curve") || !json["curve"].is_array() || json["curve"].empty())
     fail("{}: \"curve\" must be a list of points", where);

@@ -72,7 +72,7 @@ void read(const Json& json, const char* field, ActionCounts& out, const std::str
       fail("{}: field \"{}\" must have a list \"{}\"", where, field, name);
     for (const Json& pair : actions[name]) {
       if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() ||
-          !pair[1].is_number_integer())
+          !pair[1].is_number_integer() || pair[1].get<int64_t>() < 0)
         fail("{}: field \"{}\" must list pairs of a level and a count", where, field);
       out[axis].push_back({pair[0].get<double>(), pair[1].get<int64_t>()});
     }
@@ -90,11 +90,21 @@ void read(const Json& json, const char* field, std::array<double, 3>& out,
   }
 }
 
+void refuse_negative(const char* field, double value, const std::string& where) {
+  if (value < 0) fail("{}: field \"{}\" is {}; it cannot be negative", where, field, value);
+}
+
+// What is left is an estimate.
+bool is_magnitude(std::string_view field) {
+  return field == "perplexity" || (field.starts_with("seconds") && field != "seconds_left");
+}
+
 // JSON has neither NaN nor infinity: both are written as null.
 void read(const Json& json, const char* field, double& out, const std::string& where) {
   const auto found = json.find(field);
   const bool null = found != json.end() && found->is_null();
   out = null ? std::numeric_limits<double>::quiet_NaN() : json_get<double>(json, field, where);
+  if (is_magnitude(field)) refuse_negative(field, out, where);
 }
 
 void read(const Json& json, const char* field, std::optional<double>& out,
@@ -102,9 +112,9 @@ void read(const Json& json, const char* field, std::optional<double>& out,
   if (json.contains(field)) read(json, field, out.emplace(), where);
 }
 
-template <typename T>
-void read(const Json& json, const char* field, T& out, const std::string& where) {
-  out = json_get<T>(json, field, where);
+void read(const Json& json, const char* field, int64_t& out, const std::string& where) {
+  out = json_get<int64_t>(json, field, where);
+  refuse_negative(field, static_cast<double>(out), where);
 }
 
 template <typename T>

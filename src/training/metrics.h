@@ -54,7 +54,8 @@ struct CollectionMetrics {
 
 Json to_json(const CollectionMetrics& metrics);
 // Inverse of the above; `learning_rate` and `actions` may be missing, as in logs of earlier
-// versions. Throws Error naming `where` and the field that is missing or of another type.
+// versions. Throws Error naming `where` and the field that is missing, of another type, or negative
+// where nothing can be: counters, the perplexity, times that were measured.
 CollectionMetrics metrics_from_json(const Json& json, const std::string& where);
 
 }  // namespace sol

@@ -77,6 +77,11 @@ TEST_F(TrainingReportTest, NamesTheRunsSettings) {
   for (const char* text :
        {"tiny", "77 blocks", "horizon 16", "sol train &lt;x&gt;", "16000", "Processes</td><td>3<"})
     EXPECT_THAT(page, HasSubstr(text));
+  // A record that says nothing is none.
+  for (const char* text : {"{}", "[]", "{\"config\": {}}"}) {
+    std::ofstream(dir_.path() / "run.json") << text;
+    EXPECT_THAT(training_report({{"r", read()}}), HasSubstr("no record of its settings yet"));
+  }
   // An earlier version's run, of which only the controller says what it was.
   fs::remove(dir_.path() / "run.json");
   std::ofstream(dir_.path() / "controller.json")

@@ -38,6 +38,12 @@ TEST(TrainingSummary, DamageIsNamed) {
   Json json = training_summary_to_json(example());
   json["curve"][0].erase("gap");
   EXPECT_THAT([&] { training_summary_from_json(json, "j.json"); }, throws({"j.json", "\"gap\""}));
+  for (const char* field : {"perplexity", "update", "seconds"}) {
+    Json negative = training_summary_to_json(example());
+    negative["curve"][0][field] = -1;
+    EXPECT_THAT([&] { training_summary_from_json(negative, "j.json"); },
+                throws({"j.json", field, "negative"}));
+  }
   json["curve"] = Json::array();
   EXPECT_THAT([&] { training_summary_from_json(json, "j.json"); }, throws({"\"curve\""}));
 }

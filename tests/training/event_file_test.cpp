@@ -234,9 +234,24 @@ TEST(Metrics, ActionsComeBackAndMayBeMissing) {
   EXPECT_THAT([&] { metrics_from_json(broken, "x"); }, throws({"x", "actions", "rho"}));
   broken["actions"]["rho"] = Json::array({Json::array({1})});
   EXPECT_THAT([&] { metrics_from_json(broken, "x"); }, throws({"x", "actions", "pairs"}));
+  broken["actions"]["rho"] = Json::array({Json::array({0.5, -3})});
+  EXPECT_THAT([&] { metrics_from_json(broken, "x"); }, throws({"x", "actions", "pairs"}));
   json.erase("actions");
   json.erase("learning_rate");
   EXPECT_TRUE(metrics_from_json(json, "x").actions[2].empty());
+}
+
+TEST(Metrics, WhatCannotBeNegativeIsNot) {
+  CollectionMetrics metrics;
+  metrics.reward = metrics.log_likelihood = metrics.loss = metrics.seconds_left = -1;
+  const Json json = to_json(metrics);
+  EXPECT_EQ(metrics_from_json(json, "x").reward, -1);
+  for (const char* field : {"perplexity", "seconds", "seconds_update", "update", "steps"}) {
+    Json broken = json;
+    broken[field] = -5;
+    EXPECT_THAT([&] { metrics_from_json(broken, "x"); },
+                throws({"x: field", field, "is -5", "negative"}));
+  }
 }
 
 }  // namespace
