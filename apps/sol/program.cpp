@@ -60,17 +60,6 @@ void handle_signals() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-// The parser would take the next argument for the value of "--option=".
-void reject_empty_assignments(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == "--") return;
-    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1)
-      throw CLI::ValidationError(std::string(argument.substr(0, argument.size() - 1)),
-                                 "must not be empty");
-  }
-}
-
 int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_commands,
           const ProgramText& text) {
   CLI::App app{text.description, text.name};
@@ -78,7 +67,8 @@ int parse(int argc, char** argv, const std::function<void(CLI::App&)>& add_comma
   add_commands(app);
   reject_empty_values(app);
   try {
-    reject_empty_assignments(argc, argv);
+    const CLI::App* command = named_command(app, argc, argv);
+    reject_empty_assignments(command ? *command : app, {argv, static_cast<size_t>(argc)});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 also ends --help and --version this way, with code 0.

@@ -23,14 +23,6 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-// The command that was named, if one was.
-const CLI::App* named_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2) return nullptr;
-  for (const CLI::App* command : app.get_subcommands({}))
-    if (command->check_name(argv[1])) return command;
-  return nullptr;
-}
-
 // The first argument that looks like an option and is none, or "".
 std::string unknown_option(const std::vector<std::string>& extras) {
   for (const std::string& extra : extras)
@@ -53,6 +45,13 @@ std::string wrong_argument(const CLI::App& command, const CLI::ParseError& error
 }
 
 }  // namespace
+
+const CLI::App* named_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return nullptr;
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (command->check_name(argv[1])) return command;
+  return nullptr;
+}
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const CLI::App* command = named_command(app, argc, argv);

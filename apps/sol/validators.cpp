@@ -32,6 +32,11 @@ CLI::Validator validator(const std::string& allowed, const std::string& brief, H
       brief);
 }
 
+bool has_empty_element(std::string_view list, char delimiter) {
+  const char twice[] = {delimiter, delimiter, '\0'};
+  return list.starts_with(delimiter) || list.ends_with(delimiter) || list.find(twice) != list.npos;
+}
+
 }  // namespace
 
 CLI::Validator in_range(int64_t low, uint64_t high) {
@@ -71,8 +76,31 @@ void reject_empty_values(CLI::App& command) {
     // then begins by itself.
     const bool prompt = !option->nonpositional() && !option->get_required();
     if (option->get_items_expected_max() > 0 && !prompt) option->check(not_empty);
+    if (option->get_delimiter() != '\0')
+      option->transform([](const std::string& text) { return CLI::detail::trim_copy(text); });
   }
   for (CLI::App* sub : command.get_subcommands({})) reject_empty_values(*sub);
+}
+
+void reject_empty_assignments(const CLI::App& command, std::span<char* const> arguments) {
+  const CLI::Option* list = nullptr;  // the option whose value follows, of those that take a list
+  for (const std::string_view argument : arguments) {
+    if (argument == "--") return;
+    const size_t equals = argument.starts_with("--") ? argument.find('=') : argument.npos;
+    const std::string name(argument.substr(0, equals));
+    std::string_view value = argument;
+    if (argument.starts_with("-")) {
+      list = command.get_option_no_throw(name);
+      if (list && list->get_delimiter() == '\0') list = nullptr;
+      if (equals == argument.npos) continue;
+      value.remove_prefix(equals + 1);
+      if (value.empty()) throw CLI::ValidationError(name, "must not be empty");
+    }
+    if (list && has_empty_element(value, list->get_delimiter()))
+      throw CLI::ValidationError(list->get_name(),
+                                 fmt::format("\"{}\" lists an empty value; remove it", value));
+    list = nullptr;
+  }
 }
 
 }  // namespace sol::app

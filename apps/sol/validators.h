@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 namespace sol::app {
 
@@ -19,7 +20,13 @@ CLI::Validator number_in(double low, double high);
 CLI::Validator positive_number(double high = std::numeric_limits<double>::max());
 
 // Makes "--option ''" of every option of `command` and its subcommands wrong usage: an unset
-// variable of a shell script must not pass for an option that was not given.
+// variable of a shell script must not pass for an option that was not given. Blanks around the
+// elements of a list are no part of them: "16, 36".
 void reject_empty_values(CLI::App& command);
+
+// Throws CLI::ValidationError for "--option=" and for a list with an empty element ("16,,36") among
+// the arguments of `command`: the parser would take the next argument for the value of the first,
+// and drop what is empty from the second.
+void reject_empty_assignments(const CLI::App& command, std::span<char* const> arguments);
 
 }  // namespace sol::app

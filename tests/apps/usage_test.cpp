@@ -97,6 +97,21 @@ TEST(Usage, EmptyValuesAreErrorsThatNameTheOption) {
   EXPECT_EQ(run_sol({"generate", "-n", "1", ""}).code, 0);  // the model begins by itself
 }
 
+TEST(Usage, EmptyElementsOfListsAreErrorsThatNameTheOption) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"bench", "--batch", "1,,4"},
+           {"bench", "--batch=1,"},
+           {"tasks", "--tasks", ",piqa"},
+           {"sweep", "--data", "x", "-o", "x", "--baselines", "fixed,,emc"},
+       }) {
+    const RunResult result = run_sol(arguments);
+    EXPECT_EQ(result.code, 2) << testing::PrintToString(result);
+    expect_error(result, {"lists an empty value"});
+  }
+  // Commas are nothing special elsewhere.
+  EXPECT_EQ(run_sol({"generate", "-n", "1", "--stop", ",", "One,, two,"}).code, 0);
+}
+
 TEST(Usage, NumbersOutOfRangeSayTheRange) {
   const auto fails = [](const std::vector<std::string>& arguments,
                         const std::vector<std::string>& words) {
