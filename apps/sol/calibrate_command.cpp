@@ -63,6 +63,8 @@ void run_calibrate(CalibrateFlags& flags) {
       [&](double done) { progress.update(static_cast<int64_t>(1000 * done), 1000); },
       interrupt_token());
   progress.finish();
+  // What no command would read is not written.
+  CostTable::from_json(costs.table.to_json(), "what was measured");
   write_costs(
       flags.out, costs.table,
       describe_run(*model, file_name(flags.model.model_dir()), flags.model.seed, command_line()),

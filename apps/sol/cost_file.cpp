@@ -8,27 +8,28 @@ namespace sol::app {
 namespace {
 
 constexpr int format_version = 1;
-// What decides times: of a run's description these ...
-constexpr const char* decisive[] = {"model_fingerprint", "device",       "precision",
-                                    "weights",           "isa",          "cpu",
-                                    "threads",           "outside_paper"};
-
-// ... and how pages are chosen and whose products are used.
-Json circumstances(const SequenceOptions& sequence, bool deterministic) {
+// What a share drops depends on the model, options outside the paper and how pages are chosen: a
+// table is of use to nobody who differs in these.
+constexpr const char* decisive[] = {"model_fingerprint", "outside_paper"};
+Json page_rule(const SequenceOptions& sequence) {
   return {{"page_size", sequence.page_size},
           {"sinks", sequence.sinks},
           {"window", sequence.window},
-          {"force_sinks", sequence.force_sinks},
-          {"deterministic", deterministic}};
+          {"force_sinks", sequence.force_sinks}};
 }
+
+// What else decides times, of a run's description; and whose products are used.
+constexpr const char* of_machine[] = {"device", "precision", "weights", "isa", "cpu", "threads"};
 
 }  // namespace
 
 void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run,
                  const SequenceOptions& sequence, bool deterministic) {
+  Json circumstances = page_rule(sequence);
+  circumstances["deterministic"] = deterministic;
   const Json json{{"format_version", format_version},
                   {"costs", costs.to_json()},
-                  {"measured_with", circumstances(sequence, deterministic)},
+                  {"measured_with", std::move(circumstances)},
                   {"run", to_json(run)}};
   write_file_atomically(path, to_text(json, 2) + "\n");
 }
@@ -40,8 +41,10 @@ Json read_document(const std::filesystem::path& path) {
   Json json = read_json(path);
   if (const int version = json_get<int>(json, "format_version", where); version != format_version)
     fail("{}: has format version {}; this program reads {}", where, version, format_version);
-  if (!json.contains("costs") || !json.contains("run") || !json.contains("measured_with"))
-    fail("{}: is no cost table; make one with `sol calibrate`", where);
+  for (const char* part : {"costs", "run", "measured_with"})
+    if (!json.contains(part) || !json[part].is_object())
+      fail("{}: is no cost table; make one with `sol calibrate`", where);
+  json_get<bool>(json["measured_with"], "deterministic", where);
   return json;
 }
 
@@ -55,7 +58,14 @@ void require_same(const std::string& where, const std::string& field, const Json
          where, field, text(there), text(here));
 }
 
-CostTable costs_for_horizon(const Json& json, const std::string& where, int horizon) {
+// The table, checked for what holds wherever it is used; `run` has what is known of `decisive`.
+CostTable costs_for(const Json& json, const std::string& where, const Json& run, int horizon,
+                    const SequenceOptions& sequence) {
+  for (const char* field : decisive)
+    if (run.contains(field)) require_same(where, field, json["run"], run);
+  const Json pages = page_rule(sequence);
+  for (const auto& entry : pages.items())
+    require_same(where, entry.key(), json["measured_with"], pages);
   CostTable costs = CostTable::from_json(json["costs"], where);
   if (costs.horizon() != horizon)
     fail("{}: is for episodes of {} steps, here they have {}; measure again with `sol calibrate`",
@@ -68,30 +78,26 @@ CostTable costs_for_horizon(const Json& json, const std::string& where, int hori
 CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
                      const SequenceOptions& sequence, bool deterministic) {
   const std::string where = path.string();
-  const Json json = read_document(path);
-  const Json here = to_json(run), with = circumstances(sequence, deterministic);
+  const Json json = read_document(path), here = to_json(run);
+  CostTable costs = costs_for(json, where, here, horizon, sequence);
   Json there = json["run"];
   if (!there.contains("device")) there["device"] = native_device;  // of before there was a choice
-  for (const char* field : decisive) require_same(where, field, there, here);
-  for (const auto& entry : with.items())
-    require_same(where, entry.key(), json["measured_with"], with);
-  return costs_for_horizon(json, where, horizon);
+  for (const char* field : of_machine) require_same(where, field, there, here);
+  require_same(where, "deterministic", json["measured_with"], {{"deterministic", deterministic}});
+  return costs;
 }
 
-CostTable read_costs_of_model(const std::filesystem::path& path, const std::string& fingerprint,
+CostTable read_costs_of_model(const std::filesystem::path& path, const FrozenModel& model,
                               int horizon, const SequenceOptions& sequence) {
-  const std::string where = path.string();
-  const Json json = read_document(path);
-  require_same(where, "model_fingerprint", json["run"], {{"model_fingerprint", fingerprint}});
-  const Json with = circumstances(sequence, false);
-  for (const char* field : {"page_size", "sinks", "window"})
-    require_same(where, field, json["measured_with"], with);
-  return costs_for_horizon(json, where, horizon);
+  const Json run{{"model_fingerprint", model.fingerprint()},
+                 {"outside_paper", model.outside_paper()}};
+  return costs_for(read_document(path), path.string(), run, horizon, sequence);
 }
 
 CostTable read_costs_to_train(const std::filesystem::path& path, const std::string& fingerprint,
                               int horizon, const SequenceOptions& sequence) {
-  CostTable costs = read_costs_of_model(path, fingerprint, horizon, sequence);
+  const Json run{{"model_fingerprint", fingerprint}};
+  CostTable costs = costs_for(read_document(path), path.string(), run, horizon, sequence);
   if (!costs.saves_time())
     fail(
         "{}: by this table no share saves time (none of \"saved_ms\" and \"channels_saved_ms\" is "

@@ -169,7 +169,7 @@ EvaluationSetup set_up_policies(const EvaluationFlags& flags) {
     if (setup.protocol.costs)
       fail("--costs: this controller has the table it was trained with, which counts");
     setup.protocol.costs = std::make_shared<const CostTable>(read_costs_of_model(
-        flags.costs, setup.model->fingerprint(), setup.protocol.horizon, setup.protocol.sequence));
+        flags.costs, *setup.model, setup.protocol.horizon, setup.protocol.sequence));
   }
   setup.run = describe_run(*setup.model, file_name(dir), flags.model.seed, command_line());
   return setup;

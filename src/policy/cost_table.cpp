@@ -1,6 +1,7 @@
 #include "policy/cost_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -84,12 +85,16 @@ double CostTable::at_length(int keys, const Value& value) const {
 }
 
 double CostTable::step_ms(float kappa, float rho, int keys) const {
-  const double ms = at_length(keys,
-                              [&](const Length& length) {
-                                return length.dense_ms - context_saved_ms(length, kappa);
-                              }) -
-                    interpolated_saving(shares_, channels_saved_ms_, rho);
-  return std::max(ms, 1e-6);
+  const auto dense = [](const Length& length) { return length.dense_ms; };
+  const auto with_share = [&](const Length& length) {
+    return length.dense_ms - context_saved_ms(length, kappa);
+  };
+  double ms = at_length(keys, with_share);
+  // What a share of the context costs beyond the dense step is mostly noise: beyond the longest
+  // length it stays the part of the step that it is there, however steep the line towards it.
+  if (const Length& longest = lengths_.back(); keys > longest.keys)
+    ms = std::min(ms, at_length(keys, dense) * std::max(1.0, with_share(longest) / dense(longest)));
+  return std::max(ms - interpolated_saving(shares_, channels_saved_ms_, rho), 1e-6);
 }
 
 double CostTable::token_ms(float kappa, float rho, int keys) const {
@@ -170,6 +175,8 @@ constexpr double longest_ms = 1e9;
 // A share may save nothing and cost a little (pages that are scored and then all read), and what a
 // busy machine measures is noise; but a step takes some time, and not many times the dense one.
 constexpr double slowest_step = 100;
+// A longer context takes no less than a shorter one, but for noise.
+constexpr double most_falling = 0.5;
 
 void check_time(double ms, const std::string& entry, const std::string& where) {
   if (!(ms > 0 && ms <= longest_ms))
@@ -179,14 +186,56 @@ void check_time(double ms, const std::string& entry, const std::string& where) {
         where, entry, ms, longest_ms);
 }
 
+bool leaves_a_step(double saved, double dense) {
+  return saved < dense && dense - saved <= slowest_step * dense;
+}
+
 void check_savings(const std::vector<double>& saved, double dense, const std::string& field,
                    const std::string& where) {
   for (size_t i = 0; i < saved.size(); ++i)
-    if (!(saved[i] < dense && dense - saved[i] <= slowest_step * dense))
+    if (!leaves_a_step(saved[i], dense))
       fail(
           "{}: \"{}[{}]\" says that {} ms of a step of {} ms are saved; it must leave more than 0 "
           "and at most {} times the step: measure again with `sol calibrate`",
           where, field, i, saved[i], dense, slowest_step);
+}
+
+// The least and the most that any share saves; all of it, a share of 1, saves 0.
+std::array<double, 2> extremes(const std::vector<double>& saved) {
+  std::array<double, 2> found{};
+  for (const double ms : saved) found = {std::min(found[0], ms), std::max(found[1], ms)};
+  return found;
+}
+
+// Context and channels may be dropped at once, and their savings add.
+void check_sums(const std::vector<CostTable::Length>& lengths,
+                const std::vector<double>& channels_saved) {
+  const auto channels = extremes(channels_saved);
+  for (size_t n = 0; n < lengths.size(); ++n) {
+    const double dense = lengths[n].dense_ms;
+    const auto context = extremes(lengths[n].saved_ms);
+    for (size_t end = 0; end < 2; ++end)
+      if (const double saved = context[end] + channels[end]; !leaves_a_step(saved, dense))
+        fail(
+            "\"lengths[{}].saved_ms\" and \"channels_saved_ms\" together say that {} ms of a step "
+            "of {} ms are saved; they must leave more than 0 and at most {} times the step: "
+            "measure again with `sol calibrate`",
+            n, saved, dense, slowest_step);
+  }
+}
+
+void check_growth(const std::vector<CostTable::Length>& lengths, double CostTable::Length::*field,
+                  const char* name) {
+  double most = 0;
+  for (size_t n = 0; n < lengths.size(); ++n) {
+    const double ms = lengths[n].*field;
+    if (ms < most_falling * most)
+      fail(
+          "\"lengths[{}].{}\" is {} ms, but a shorter context takes {} ms; a longer one takes at "
+          "least {} times as long: measure again with `sol calibrate`",
+          n, name, ms, most, most_falling);
+    most = std::max(most, ms);
+  }
 }
 
 std::vector<double> numbers_of(const Json& object, const char* field, const std::string& where) {
@@ -221,10 +270,14 @@ CostTable CostTable::from_json(const Json& json, const std::string& where) {
     fastest = std::min(fastest, read.dense_ms);
   }
   check_savings(channels, fastest, "channels_saved_ms", where);
+  const int horizon = json_get<int>(json, "horizon", where);
   try {
-    return CostTable(json_get<int>(json, "horizon", where),
-                     std::vector<float>(shares.begin(), shares.end()), std::move(lengths),
-                     channels);
+    CostTable table(horizon, std::vector<float>(shares.begin(), shares.end()), std::move(lengths),
+                    channels);
+    check_sums(table.lengths_, channels);
+    check_growth(table.lengths_, &Length::dense_ms, "dense_ms");
+    check_growth(table.lengths_, &Length::refresh_ms, "refresh_ms");
+    return table;
   } catch (const Error& error) {
     fail("{}: {}", where, error.what());
   }

@@ -61,7 +61,8 @@ class CostTable {
 
   Json to_json() const;
   // Throws Error naming document and field; also for what nothing can have measured: times that are
-  // not positive or of weeks, savings that leave no time or make a step a hundred times as slow.
+  // not positive or of weeks, savings that alone or together leave no time or make a step a hundred
+  // times as slow, a longer context that takes less than half the time of a shorter one.
   static CostTable from_json(const Json& json, const std::string& where);
 
  private:

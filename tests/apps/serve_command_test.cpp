@@ -300,6 +300,8 @@ TEST(CalibrateCommand, SaysWhatIsWrongBeforeItMeasures) {
   fails({"--context", "64,64"}, "64 follows 64");
   fails({"--context", "64,99999"}, "99999");
   fails({"--context", "1"}, "from 2 to", 2);
+  for (const char* lengths : {"16,,36", ",36", "16,", "16, ,36"})
+    fails({"--context", lengths}, "--context: ", 2);
   fails({"--horizon", "100000"}, "100000 steps");
 }
 
@@ -307,7 +309,7 @@ TEST(CalibrateCommand, MeasuresWhatServeReads) {
   const TemporaryDirectory directory;
   const std::string file = (directory.path() / "costs.json").string();
   const RunResult measured = run_sol(
-      {"calibrate", "-c", controller, "-o", file, "--context", "32,128", "--repetitions", "2"});
+      {"calibrate", "-c", controller, "-o", file, "--context", "32, 128", "--repetitions", "5"});
   ASSERT_EQ(measured.code, 0) << testing::PrintToString(measured);
   EXPECT_NE(measured.out.find("dense ms"), std::string::npos);
   {

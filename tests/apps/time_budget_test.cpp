@@ -1,5 +1,6 @@
 // A controller for times on the command line.
 #include <fstream>
+#include <functional>
 
 #include "base/file_io.h"
 #include "base/json.h"
@@ -97,6 +98,33 @@ TEST_F(TimeBudget, EvalReportsTheShareOfTheTime) {
   expect_error(evaluate("eval", shares, {"--time", "0.5"}), {"--time needs a controller"});
   // The fixed policy of the same levels takes shares.
   EXPECT_EQ(evaluate("eval", timed, {"-p", "fixed", "--keep", "0.5"}).code, 0);
+}
+
+TEST_F(TimeBudget, EvalTakesATableOfTheSameModelPagesAndOptions) {
+  const std::string costs = (dir.path() / "costs.json").string();
+  const RunResult measured =
+      run_sol({"calibrate", "-c", shares, "--context", "16,48", "--repetitions", "9", "-o", costs});
+  ASSERT_EQ(measured.code, 0) << testing::PrintToString(measured);
+  const Json table = read_json(costs);
+  const auto eval = [&](const std::function<void(Json&)>& change) {
+    Json changed = table;
+    change(changed);
+    std::ofstream(costs) << changed.dump();
+    return evaluate("eval", shares, {"--keep", "0.5", "--costs", costs});
+  };
+  const RunResult same = eval([](Json&) {});
+  EXPECT_EQ(same.code, 0) << testing::PrintToString(same);
+  // Judging need not happen where the times count.
+  EXPECT_EQ(eval([](Json& j) { j["run"]["threads"] = 77; }).code, 0);
+  expect_error(eval([](Json& j) { j["run"]["outside_paper"] = Json::array({"prune-down"}); }),
+               {"costs.json", "another outside_paper", "[\"prune-down\"]"});
+  expect_error(eval([](Json& j) { j["measured_with"]["force_sinks"] = false; }),
+               {"costs.json", "another force_sinks"});
+  expect_error(eval([](Json& j) { j["measured_with"]["deterministic"] = "no"; }),
+               {"costs.json", "deterministic", "true or false"});
+  expect_error(eval([](Json& j) { j["run"] = "mine"; }), {"costs.json", "is no cost table"});
+  expect_error(eval([](Json& j) { j["costs"]["lengths"][0]["keys"] = 2147483648; }),
+               {"costs.json", "at most 2147483647"});
 }
 
 TEST_F(TimeBudget, SweepGoesOverTimes) {

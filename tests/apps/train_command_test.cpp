@@ -420,7 +420,7 @@ TEST_F(TrainCommand, BadInputIsNamedBeforeAnyWork) {
 TEST_F(TrainCommand, TrainsForTimesWithATableOfTheModel) {
   const std::string costs = (dir.path() / "costs.json").string();
   const RunResult measured = run_sol({"calibrate", "--context", "16,36", "--horizon", "4",
-                                      "--repetitions", "3", "--precision", "f32", "-o", costs});
+                                      "--repetitions", "9", "--precision", "f32", "-o", costs});
   ASSERT_EQ(measured.code, 0) << testing::PrintToString(measured);
   // A machine on which all that is dropped saves a lot, so that there is something to learn.
   Json table = read_json(costs);
@@ -461,6 +461,14 @@ TEST_F(TrainCommand, TrainsForTimesWithATableOfTheModel) {
   write("useless.json", useless.dump());
   expect_error(train_timed({"--overwrite", "--costs", (dir.path() / "useless.json").string()}),
                {"useless.json", "lengths[0].dense_ms", "-1", "`sol calibrate`"});
+
+  for (const Json& other : {Json(false), Json("yes")}) {
+    Json forced = table;
+    forced["measured_with"]["force_sinks"] = other;
+    write("forced.json", forced.dump());
+    expect_error(train_timed({"--overwrite", "--costs", (dir.path() / "forced.json").string()}),
+                 {"forced.json", "force_sinks"});
+  }
 
   table["run"]["model_fingerprint"] = "another";
   write("other.json", table.dump());

@@ -44,6 +44,19 @@ TEST(CostTable, BeyondTheLongestLengthNoTimeFalls) {
   EXPECT_DOUBLE_EQ(falling.token_ms(0.5f, 1, 150), 6.5 + 1.5);  // between lengths as measured
 }
 
+// A loss that was measured is a part of the step, which no context makes a larger one.
+TEST(CostTable, BeyondTheLongestLengthNoLossGrows) {
+  const CostTable costs(16, {0.5f}, {{100, 10, 16, {0}}, {200, 12, 16, {-6}}}, {1});
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 1, 150), 14);  // between lengths as measured
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 1, 200), 18);
+  EXPECT_DOUBLE_EQ(costs.step_ms(1, 1, 1200), 32);
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 1, 1200), 1.5 * 32);
+  EXPECT_DOUBLE_EQ(costs.step_ms(0.5f, 0.5f, 1200), 1.5 * 32 - 1);
+  // What saves less and less saves nothing in the end, and costs no more than the dense step.
+  const CostTable less(16, {0.5f}, {{100, 10, 16, {4}}, {200, 12, 16, {2}}}, {1});
+  EXPECT_DOUBLE_EQ(less.step_ms(0.5f, 1, 1200), 32);
+}
+
 TEST(CostTable, LowersAxesByWhatTheySave) {
   const CostTable costs = made();
   const Budget lowest{0.5f, 0.5f, 0.5f};
@@ -102,6 +115,42 @@ TEST(CostTable, TimesThatNothingCanHaveMeasuredAreNamed) {
   Json noise = made().to_json();
   noise["lengths"][0]["saved_ms"][0] = noise["channels_saved_ms"][0] = -3;
   EXPECT_NO_THROW(CostTable::from_json(noise, "x.json"));
+}
+
+TEST(CostTable, SavingsTogetherLeaveAStep) {
+  const auto changed = [](double context, double channels) {
+    Json json = made().to_json();
+    json["lengths"][0]["saved_ms"][0] = context;  // of 10 ms
+    json["channels_saved_ms"][0] = channels;
+    return json;
+  };
+  const auto refused = [&](double context, double channels) {
+    EXPECT_THAT([&] { CostTable::from_json(changed(context, channels), "x.json"); },
+                throws({"x.json", "\"lengths[0].saved_ms\" and \"channels_saved_ms\" together",
+                        "of 10 ms", "`sol calibrate`"}));
+  };
+  refused(6, 4);
+  refused(9, 9);
+  refused(-500, -600);
+  EXPECT_NO_THROW(CostTable::from_json(changed(5.5, 4), "x.json"));
+  EXPECT_NO_THROW(CostTable::from_json(changed(9, -3), "x.json"));
+}
+
+TEST(CostTable, ALongerContextTakesNoLessButForNoise) {
+  const auto changed = [](const char* field, double first) {
+    Json json = made().to_json();
+    json["lengths"][0][field] = first;
+    return json;
+  };
+  const auto refused = [&](const char* field, double first) {
+    EXPECT_THAT([&] { CostTable::from_json(changed(field, first), "x.json"); },
+                throws({"x.json", std::string("\"lengths[1].") + field + "\"", "a shorter context",
+                        "`sol calibrate`"}));
+  };
+  refused("dense_ms", 50);     // then 20
+  refused("refresh_ms", 100);  // then 16
+  EXPECT_NO_THROW(CostTable::from_json(changed("dense_ms", 25), "x.json"));
+  EXPECT_NO_THROW(CostTable::from_json(changed("refresh_ms", 20), "x.json"));
 }
 
 TEST(CostTable, TellsWhetherAnythingSavesTime) {
