@@ -11,6 +11,7 @@
 #include "base/file_io.h"
 #include "base/number_text.h"
 #include "base/shown_text.h"
+#include "base/small_numbers.h"
 #include "base/zero_bytes.h"
 
 namespace sol {
@@ -128,6 +129,11 @@ class ParseCheck {
   std::vector<std::unordered_set<std::string>> open_;
 };
 
+// The library repeats what it could not read.
+std::string as_utf8(const std::string& text) {
+  return Json::parse(to_text(text)).get<std::string>();
+}
+
 }  // namespace
 
 std::string json_reason(const char* what, bool lines) {
@@ -139,17 +145,21 @@ std::string json_reason(const char* what, bool lines) {
       !lines && reason.starts_with(line))
     reason.remove_prefix(line.size());
   // It repeats what was read last, a text of any length.
-  return shortened(reason, 300);
+  return as_utf8(shortened(reason, 300));
 }
 
 std::string to_text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-Json parse_json(std::string_view text, const std::string& where) {
+Json parse_json(std::string_view text, const std::string& where, JsonNumbers numbers) {
   refuse_zero_bytes(text, where);
   try {
     return Json::parse(text, ParseCheck(where));
+  } catch (const Json::out_of_range& error) {
+    if (numbers == JsonNumbers::ignored) return parse_json(with_small_numbers(text), where);
+    fail("{}: a number is too large, the largest being 1.8e308: {}", where,
+         json_reason(error.what()));
   } catch (const Json::exception& error) {
     const bool lines = text.find('\n') != text.npos;
     fail("{}: not valid JSON: {}", where, json_reason(error.what(), lines));

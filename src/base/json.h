@@ -14,13 +14,18 @@ using Json = nlohmann::ordered_json;
 // What a JSON file that is read whole may have, where nothing larger is to be expected.
 inline constexpr uint64_t default_json_limit = uint64_t{64} << 20;
 
+// RFC 8259 allows numbers of any size, of which a double holds those up to 1.8e308. A larger one is
+// an error, or, for who ignores a document's numbers, is some other number in the result.
+enum class JsonNumbers { read, ignored };
+
 // `where` is what error messages call the document (a path, "line 12 of x.jsonl", ...). Two values
 // for one key of an object are an error as well: readers differ in which one they take.
-Json parse_json(std::string_view text, const std::string& where);
+Json parse_json(std::string_view text, const std::string& where,
+                JsonNumbers numbers = JsonNumbers::read);
 Json read_json(const std::filesystem::path& path, uint64_t limit = default_json_limit);
 
-// The reason of a JSON library's exception, without its prefix for machines and, where the document
-// has only one, without its line.
+// The reason of a JSON library's exception, as UTF-8 whatever the document was, without its prefix
+// for machines and, where the document has only one line, without that.
 std::string json_reason(const char* what, bool lines = true);
 
 // As text; names and paths need not be UTF-8, so what is not becomes a replacement character.

@@ -112,6 +112,25 @@ TEST(Json, ErrorsAreForPeople) {
   EXPECT_EQ(message("[1e999]").find("json.exception"), std::string::npos);
 }
 
+TEST(Json, ErrorsAreUtf8) {
+  EXPECT_THAT([] { parse_json("\"a\xff\"", "d"); }, throws({"d: not valid JSON", "\"a\ufffd"}));
+}
+
+// RFC 8259 allows them.
+TEST(Json, NumbersBeyondADoubleAreErrorsOnlyForWhoReadsNumbers) {
+  const std::string large = R"({"n": [-1e400, 1.5E+99999], "s": "1e400 \"12345\\"})";
+  EXPECT_THAT([&] { parse_json(large, "x.json"); },
+              throws({"x.json: a number is too large", "-1e400"}));
+  const Json json = parse_json(large, "x.json", JsonNumbers::ignored);
+  EXPECT_EQ(json_get<std::string>(json, "s", "x.json"), "1e400 \"12345\\");
+  const std::string digits(400, '7');
+  EXPECT_EQ(parse_json(R"({"n": )" + digits + "}", "d", JsonNumbers::ignored).size(), 1u);
+  for (const char* malformed : {"[1e400, 0123]", "[1e400, 1e]", "[1e400, 1.]", "[1e400"})
+    EXPECT_THAT([&] { parse_json(malformed, "d", JsonNumbers::ignored); },
+                throws({"d: not valid JSON"}))
+        << malformed;
+}
+
 TEST(Json, ATextThatIsNotUtf8IsWritten) {
   EXPECT_EQ(to_text(Json{{"name", "a\xff"}}), "{\"name\":\"a\ufffd\"}");
 }
