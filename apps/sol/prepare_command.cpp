@@ -1,7 +1,9 @@
 // sol prepare: a corpus as token ids, before training.
 #include <limits>
 #include <memory>
+#include <new>
 
+#include "base/fail.h"
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
@@ -33,6 +35,12 @@ void run_prepare(PrepareFlags& flags) {
     progress.stop();
     note("{}: finished shards stay; the same command goes on behind them", flags.out.string());
     throw;
+  } catch (const std::bad_alloc&) {
+    progress.stop();
+    fail(
+        "out of memory; lower --shuffle-buffer (it is {} MiB, and about three times as much is "
+        "used) or --threads ({})",
+        flags.buffer_mib, thread_count());
   }
   progress.finish(made);
   print("{}: {}, {} of {}{}\n", flags.out.string(),

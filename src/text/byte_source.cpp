@@ -130,9 +130,22 @@ class ZstdSource : public ByteSource {
 
 }  // namespace
 
+std::string extension_of(const std::filesystem::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension;
+}
+
+bool is_compressed(const std::filesystem::path& path) {
+  const std::string extension = extension_of(path);
+  return extension == ".gz" || extension == ".zst";
+}
+
 std::unique_ptr<ByteSource> open_byte_source(const std::filesystem::path& path) {
-  if (path.extension() == ".gz") return std::make_unique<GzipSource>(path);
-  if (path.extension() == ".zst") return std::make_unique<ZstdSource>(path);
+  const std::string extension = extension_of(path);
+  if (extension == ".gz") return std::make_unique<GzipSource>(path);
+  if (extension == ".zst") return std::make_unique<ZstdSource>(path);
   return std::make_unique<PlainSource>(path);
 }
 

@@ -21,6 +21,11 @@ class ByteSource {
   virtual const std::string& path() const = 0;
 };
 
+// The last extension in lower case: names from other systems are often in upper case.
+std::string extension_of(const std::filesystem::path& path);
+// Whether that is .gz or .zst.
+bool is_compressed(const std::filesystem::path& path);
+
 // Plain, .gz or .zst by the last extension.
 std::unique_ptr<ByteSource> open_byte_source(const std::filesystem::path& path);
 

@@ -11,9 +11,41 @@ namespace {
 
 constexpr size_t longest_line = size_t{256} << 20;
 
+// A window's memory grows by so much: what was there is not copied, and a window that holds less
+// than it may takes no more.
+constexpr size_t piece_bytes = size_t{4} << 20;
+
+// Decides where windows end: with another size the same corpus would give other shards.
+static_assert(sizeof(CorpusWindow::Line) == 32);
+
 bool blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
+
+// Copies lines into a window's memory.
+class LineKeeper {
+ public:
+  LineKeeper(CorpusWindow& window, size_t piece) : window_(window), piece_(piece) {}
+
+  std::string_view keep(std::string_view line) {
+    if (line.size() > left_) {
+      left_ = std::max(line.size(), piece_);
+      window_.memory.push_back(std::make_unique_for_overwrite<char[]>(left_));
+      at_ = window_.memory.back().get();
+    }
+    std::ranges::copy(line, at_);
+    const std::string_view kept(at_, line.size());
+    at_ += line.size();
+    left_ -= line.size();
+    return kept;
+  }
+
+ private:
+  CorpusWindow& window_;
+  const size_t piece_;
+  char* at_ = nullptr;
+  size_t left_ = 0;  // behind `at_`
+};
 
 }  // namespace
 
@@ -75,8 +107,7 @@ bool CorpusReader::next_line(const std::stop_token& stop) {
 
 bool CorpusReader::next(CorpusWindow& window, const std::stop_token& stop) {
   window = {};
-  // Pages that nothing is written to cost no memory, and growing would copy.
-  window.bytes.reserve(window_bytes_);
+  LineKeeper keeper(window, std::min(window_bytes_, piece_bytes));
   // Where it begins: its own part of the random stream, however reading got here.
   bool begun = false;
   CorpusPosition begin;
@@ -88,9 +119,7 @@ bool CorpusReader::next(CorpusWindow& window, const std::stop_token& stop) {
     if (!blank(line_)) {
       if (!window.lines.empty() && used + cost > window_bytes_) break;
       used += cost;
-      window.lines.push_back(
-          {window.bytes.size(), line_.size(), position_.file, position_.line + 1});
-      window.bytes += line_;
+      window.lines.push_back({keeper.keep(line_), position_.file, position_.line + 1});
     }
     ++position_.line;
     have_line_ = false;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -24,16 +25,12 @@ struct CorpusPosition {
 
 struct CorpusWindow {
   struct Line {
-    size_t begin = 0, size = 0;  // in `bytes`
-    int64_t file = 0, number = 0;
+    std::string_view text;         // in `memory`
+    int64_t file = 0, number = 0;  // in the seed's order of the files; from 1
   };
-  std::string bytes;
-  std::vector<Line> lines;  // shuffled; blank ones are left out
-  CorpusPosition end;       // behind the last line that was read
-
-  std::string_view text(const Line& line) const {
-    return std::string_view(bytes).substr(line.begin, line.size);
-  }
+  std::vector<std::unique_ptr<char[]>> memory;  // pieces of it, which stay where they are
+  std::vector<Line> lines;                      // shuffled; blank ones are left out
+  CorpusPosition end;                           // behind the last line that was read
 };
 
 class CorpusReader {

@@ -86,7 +86,7 @@ class Preparation {
       for (size_t begin = 0; begin < window->lines.size();) {
         size_t end = begin, bytes = 0;
         while (end < window->lines.size() && bytes < batch_bytes)
-          bytes += window->lines[end++].size + sizeof(CorpusWindow::Line);
+          bytes += window->lines[end++].text.size() + sizeof(CorpusWindow::Line);
         emit({window, begin, end}, bytes);
         begin = end;
       }
@@ -104,8 +104,8 @@ class Preparation {
       const CorpusWindow::Line& line = batch.window->lines[i];
       std::string text;
       try {
-        text = text_of_json_line(batch.window->text(line), options_.text_field,
-                                 fmt::format("{}, line {}", reader_.path(line.file), line.number));
+        text =
+            text_of_json_line(line.text, line.number, options_.text_field, reader_.path(line.file));
       } catch (const Error& error) {
         ++out.counts.skipped;
         keep_first(out.bad, {{line.file, line.number}, error.what()});

@@ -12,6 +12,7 @@ namespace sol {
 namespace {
 
 constexpr std::string_view end_of_document = "<|endoftext|>";
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 using OnDocument = std::function<void(std::string&&)>;
 
@@ -85,8 +86,7 @@ int64_t read_json_lines(LineReader& lines, const std::string& path, const std::s
   int64_t count = 0;
   std::string line;
   while (lines.next(line)) {
-    std::string text =
-        text_of_json_line(line, field, fmt::format("{}, line {}", path, lines.line_number()));
+    std::string text = text_of_json_line(line, lines.line_number(), field, path);
     if (text.empty()) continue;
     on_document(std::move(text));
     ++count;
@@ -97,26 +97,29 @@ int64_t read_json_lines(LineReader& lines, const std::string& path, const std::s
 }  // namespace
 
 bool is_json_lines(const std::filesystem::path& path) {
-  const std::filesystem::path name = path.filename(), end = name.extension();
-  if (end == ".jsonl") return true;
-  if (end != ".gz" && end != ".zst") return false;
-  const std::filesystem::path inner = name.stem().extension();
+  const std::string kind = extension_of(path);
+  if (kind == ".jsonl") return true;
+  if (!is_compressed(path)) return false;
+  const std::string inner = extension_of(path.stem());
   return inner == ".jsonl" || inner == ".json";
 }
 
-std::string text_of_json_line(std::string_view line, const std::string& field,
-                              const std::string& where) {
+std::string text_of_json_line(std::string_view line, int64_t number, const std::string& field,
+                              const std::string& path) {
+  if (number == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   if (blank(line)) return {};
-  std::string text =
-      json_get<std::string>(parse_json(without_line_end(line), where), field.c_str(), where);
+  const std::string where = fmt::format("{}, line {}", path, number);
+  // The library passes over one at the beginning of whatever it is given.
+  if (line.starts_with(byte_order_mark))
+    fail("{}: begins with a byte order mark, which only a file may begin with; remove it", where);
+  const Json json = parse_json(without_line_end(line), where, JsonNumbers::ignored);
+  std::string text = json_get<std::string>(json, field.c_str(), where);
   return blank(text) ? std::string() : text;
 }
 
 void read_documents(const std::filesystem::path& path, const TextOptions& options,
                     const OnDocument& on_document) {
-  std::filesystem::path name = path.filename();
-  if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
-  const std::string kind = name.extension().string();
+  const std::string kind = extension_of(is_compressed(path) ? path.stem() : path);
   const bool json_lines = is_json_lines(path);
   if (kind != ".txt" && kind != ".raw" && !json_lines)
     fail(

@@ -1,6 +1,7 @@
 // Documents from text files.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -18,13 +19,15 @@ struct TextOptions {
 };
 
 // Whether a file of this name holds a JSON object a line: .jsonl, also as .gz or .zst, and the
-// .json.gz and .json.zst in which corpora are published.
+// .json.gz and .json.zst in which corpora are published; in upper case, too.
 bool is_json_lines(const std::filesystem::path& path);
 
-// The text of one line of such a file; empty for a blank one. Throws Error naming `where` for
-// invalid JSON (broken UTF-8 included) and a field that is missing or no string.
-std::string text_of_json_line(std::string_view line, const std::string& field,
-                              const std::string& where);
+// The text of line `number` (from 1) of such a file; empty for a blank one. The first line may
+// begin with a byte order mark. Throws Error naming file and line for invalid JSON (broken UTF-8
+// included), a byte order mark elsewhere, and a field that is missing or no string. Other fields
+// may hold numbers of any size.
+std::string text_of_json_line(std::string_view line, int64_t number, const std::string& field,
+                              const std::string& path);
 
 // Calls `on_document` for each record of a .txt or .raw file, also compressed as .gz or .zst, or
 // of one that holds JSON lines, streaming. Throws Error naming file and line for anything

@@ -67,6 +67,21 @@ TEST_F(PrepareCommand, WhoInterruptsItIsToldHowItGoesOn) {
   EXPECT_EQ(again.code, 0) << testing::PrintToString(again);
 }
 
+TEST_F(PrepareCommand, WithoutEnoughMemoryItSaysWhatToLower) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs more addresses than this leaves";
+#endif
+  // 512 lines of a MiB, which take no disk but for their ends.
+  constexpr std::streamoff mib = 1 << 20, lines = 512;
+  std::ofstream large(corpus / "large.jsonl", std::ios::binary);
+  for (std::streamoff i = 1; i <= lines; ++i) large.seekp(i * mib - 1).put('\n');
+  large.close();
+  const RunResult result = run_sol({"prepare", corpus.string(), "-o", out.string(), "--threads",
+                                    "1", "--shuffle-buffer", "1024"},
+                                   {.address_limit = 400 << 20});
+  expect_error(result, {"out of memory; lower --shuffle-buffer (it is 1024 MiB", "--threads (1)"});
+}
+
 TEST_F(PrepareCommand, BadInputIsNamed) {
   expect_error(prepare({"--shuffle-buffer", "0"}), {"--shuffle-buffer"});
   for (const char* seed : {"-1", "18446744073709551616", "1.5", "x"})

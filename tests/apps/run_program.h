@@ -23,6 +23,7 @@ namespace sol::test {
 struct RunOptions {
   std::string input = {};                     // standard input
   long file_size_limit = -1;                  // bytes a file may have: a disk that fills; -1: none
+  long address_limit = -1;                    // bytes of addresses, as `ulimit -v`; -1: none
   std::vector<std::string> environment = {};  // "NAME=value"
   bool close_output = false;                  // nobody reads standard output
   std::string interrupt_when = {};  // send a signal once this stands in what it has written
@@ -64,6 +65,11 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
       const auto bytes = static_cast<rlim_t>(options.file_size_limit);
       const rlimit limit{bytes, bytes};
       setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    if (options.address_limit >= 0) {
+      const auto bytes = static_cast<rlim_t>(options.address_limit);
+      const rlimit limit{bytes, bytes};
+      setrlimit(RLIMIT_AS, &limit);
     }
     execv(program.c_str(), argv.data());
     _exit(126);

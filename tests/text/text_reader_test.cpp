@@ -73,6 +73,29 @@ TEST_F(TextReaderTest, JsonLines) {
             (Documents{"x"}));
 }
 
+// What a line holds beside its text is nobody's business.
+TEST_F(TextReaderTest, OtherFieldsOfJsonLinesMayHoldAnyNumber) {
+  EXPECT_EQ(read("a.jsonl", "{\"n\": 1e400, \"text\": \"1e400\", \"m\": -1E+12345}\n"),
+            (Documents{"1e400"}));
+}
+
+TEST_F(TextReaderTest, OnlyAFileMayBeginWithAByteOrderMark) {
+  const std::string mark = "\xef\xbb\xbf", line = "{\"text\": \"x\"}\n";
+  EXPECT_EQ(read("a.jsonl", mark + line + line), (Documents{"x", "x"}));
+  EXPECT_EQ(read("a.jsonl", mark + "\n" + line), (Documents{"x"}));
+  EXPECT_THAT([&] { read("a.jsonl", line + mark + line); },
+              throws({"a.jsonl, line 2", "byte order mark"}));
+  EXPECT_THAT([&] { read("a.jsonl", mark + mark + line); },
+              throws({"a.jsonl, line 1", "byte order mark"}));
+  EXPECT_THAT([&] { read("a.jsonl", mark); }, throws({"a.jsonl", "holds no text"}));
+}
+
+TEST_F(TextReaderTest, ExtensionsMayBeInUpperCase) {
+  EXPECT_EQ(read("A.TXT", "x"), (Documents{"x"}));
+  EXPECT_EQ(read("A.JSONL.GZ", gzip("{\"text\": \"x\"}")), (Documents{"x"}));
+  EXPECT_EQ(read("A.Json.Zst", zstd("{\"text\": \"x\"}")), (Documents{"x"}));
+}
+
 TEST_F(TextReaderTest, MalformedJsonLinesAreNamed) {
   EXPECT_THAT([&] { read("a.jsonl", "{\"text\": \"x\"}\n{\"text\": "); },
               throws({"a.jsonl, line 2", "not valid JSON"}));

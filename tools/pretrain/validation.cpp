@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "text/block_dataset.h"
+#include "text/byte_source.h"
 
 namespace sol::pretrain {
 
@@ -16,7 +17,7 @@ Validation::Validation(const std::vector<std::filesystem::path>& files, const To
     for (const int length : lengths) {
       TextOptions options;
       // wikitext's records are lines, not documents.
-      const bool wikitext = file.extension() == ".raw";
+      const bool wikitext = extension_of(file) == ".raw";
       options.framed = !wikitext;
       if (wikitext) options.format = TextOptions::Format::wikitext;
       const BlockDataset data =
