@@ -40,9 +40,9 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-[[noreturn]] void fail_damaged(const std::filesystem::path& path, const char* what) {
-  fail("{}: this cache of token ids is damaged ({}); delete it to have it made again",
-       path.string(), what);
+[[noreturn]] void fail_damaged(const std::filesystem::path& path, const char* what,
+                               const std::string& remedy) {
+  fail("{}: this file of token ids is damaged ({}); {}", path.string(), what, remedy);
 }
 
 }  // namespace
@@ -99,14 +99,14 @@ void BlockCacheWriter::commit() {
 }
 
 std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, const std::string& key,
-                                          CacheCheck check) {
+                                          CacheCheck check, const std::string& remedy) {
   if (!path_exists(path)) return std::nullopt;
   auto file = std::make_shared<const MappedFile>(path);
   const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() < sizeof(Head) + sizeof(Tail)) fail_damaged(path, "too short");
+  if (bytes.size() < sizeof(Head) + sizeof(Tail)) fail_damaged(path, "too short", remedy);
   Head head;
   std::memcpy(&head, bytes.data(), sizeof(head));
-  if (head.mark != start_mark) fail_damaged(path, "it does not begin like one");
+  if (head.mark != start_mark) fail_damaged(path, "it does not begin like one", remedy);
   if (std::string_view(head.key.data(), head.key.size()) != key) return std::nullopt;
   Tail tail;
   std::memcpy(&tail, bytes.data() + bytes.size() - sizeof(tail), sizeof(tail));
@@ -114,9 +114,10 @@ std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, con
       bytes.subspan(sizeof(Head), bytes.size() - sizeof(Head) - sizeof(Tail));
   if (tail.mark != end_mark || content.size() % sizeof(int32_t) != 0 ||
       tail.count != content.size() / sizeof(int32_t))
-    fail_damaged(path, "truncated");
+    fail_damaged(path, "truncated", remedy);
   const auto* ids = reinterpret_cast<const int32_t*>(content.data());
-  CachedIds cached{std::move(file), {ids, static_cast<size_t>(tail.count)}, path, tail.checksum};
+  CachedIds cached{
+      std::move(file), {ids, static_cast<size_t>(tail.count)}, path, tail.checksum, remedy};
   if (check == CacheCheck::checksum) require_checksum(cached);
   return cached;
 }
@@ -124,7 +125,7 @@ std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, con
 void require_checksum(const CachedIds& cached) {
   const auto bytes = std::as_bytes(cached.ids);
   if (XXH3_64bits(bytes.data(), bytes.size()) != cached.checksum)
-    fail_damaged(cached.path, "its checksum is wrong");
+    fail_damaged(cached.path, "its checksum is wrong", cached.remedy);
 }
 
 void require_known_ids(const CachedIds& cached, int vocab_size) {
@@ -133,15 +134,13 @@ void require_known_ids(const CachedIds& cached, int vocab_size) {
     return static_cast<uint32_t>(id) >= static_cast<uint32_t>(vocab_size);
   });
   if (unknown != ids.end())
-    fail(
-        "{}: token {} at position {} is outside the tokenizer's vocabulary of {}; delete this file "
-        "to have it made again",
-        cached.path.string(), *unknown, unknown - ids.begin(), vocab_size);
+    fail("{}: token {} at position {} is outside the tokenizer's vocabulary of {}; {}",
+         cached.path.string(), *unknown, unknown - ids.begin(), vocab_size, cached.remedy);
   // Where a disk has lost what was written there are zeros, and no text is that long.
   constexpr size_t long_enough = 4096;
   if (ids.size() >= long_enough && std::ranges::all_of(ids, [](int32_t id) { return id == 0; }))
-    fail("{}: all of its {} ids are 0, which no text gives; delete this file to have it made again",
-         cached.path.string(), ids.size());
+    fail("{}: all of its {} ids are 0, which no text gives; {}", cached.path.string(), ids.size(),
+         cached.remedy);
 }
 
 }  // namespace sol

@@ -45,6 +45,7 @@ struct CachedIds {
   std::span<const int32_t> ids;
   std::filesystem::path path;
   uint64_t checksum = 0;  // that the ids should have
+  std::string remedy;     // what to do where they are damaged
 };
 
 // How closely a file of ids is looked at: its checksum needs all of it to be read, which for a
@@ -52,10 +53,12 @@ struct CachedIds {
 enum class CacheCheck { layout, checksum };
 
 // Maps the ids at `path`. Nothing when the file is absent or made for another key: build it then.
-// Throws Error for a file that is truncated or damaged: that is never repaired silently, since
-// whatever damaged it may have damaged more.
-std::optional<CachedIds> open_block_cache(const std::filesystem::path& path, const std::string& key,
-                                          CacheCheck check = CacheCheck::checksum);
+// Throws Error, with the `remedy`, for a file that is truncated or damaged: that is never repaired
+// silently, since whatever damaged it may have damaged more.
+std::optional<CachedIds> open_block_cache(
+    const std::filesystem::path& path, const std::string& key,
+    CacheCheck check = CacheCheck::checksum,
+    const std::string& remedy = "delete it to have it made again");
 
 // Reads all ids. Throws Error where they have another checksum than when they were written.
 void require_checksum(const CachedIds& cached);

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "text/prepared_data.h"
 #include "text/text_reader.h"
 
 namespace sol {
@@ -24,6 +25,24 @@ fs::file_type type_of(const fs::directory_entry& entry) {
   return status.type();
 }
 
+// Whether `dir` is `outer` or lies in it; both canonical.
+bool lies_in(const fs::path& dir, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), dir.begin(), dir.end()).first == outer.end();
+}
+
+// Throws Error where the entry, a link to a directory, leads to one that the way to it, `depth`
+// directories below the corpus, has come through: the search would never end.
+void require_no_way_back(const fs::path& link, int depth) {
+  std::error_code error;
+  const fs::path target = fs::canonical(link, error);
+  fs::path through = link.parent_path();
+  for (int i = depth; i >= 0 && !error; --i, through = through.parent_path())
+    if (lies_in(fs::canonical(through, error), target))
+      fail("{}: is a link back to {}, a directory that it lies in; remove it from the corpus",
+           link.string(), target.string());
+  if (error) fail("{}: cannot be looked up: {}", link.string(), error.message());
+}
+
 // A link that leads back to a directory above ends in the system's error, not in a loop.
 fs::recursive_directory_iterator entries_below(const fs::path& dir, std::error_code& error) {
   return fs::recursive_directory_iterator(dir, fs::directory_options::follow_directory_symlink,
@@ -38,12 +57,18 @@ CorpusFiles find_corpus_files(const fs::path& dir) {
   if (!fs::is_directory(dir, error)) fail("{}: is not a directory", dir.string());
   CorpusFiles corpus;
   int64_t others = 0;
+  bool shards = false;  // are among them
   fs::path last = dir;  // that was looked at
   for (auto entries = entries_below(dir, error); !error && entries != fs::end(entries);
        entries.increment(error)) {
     const fs::path& path = last = entries->path();
     const fs::file_type type = type_of(*entries);
-    if (type == fs::file_type::directory) continue;
+    if (type == fs::file_type::directory) {
+      if (std::error_code ignored; entries->is_symlink(ignored))
+        require_no_way_back(path, entries.depth());
+      continue;
+    }
+    if (is_prepared_shard(path)) shards = true;
     if (!is_json_lines(path)) {
       ++others;
       continue;
@@ -58,8 +83,9 @@ CorpusFiles find_corpus_files(const fs::path& dir) {
   if (corpus.files.empty())
     fail(
         "{}: holds no .jsonl, .jsonl.gz, .jsonl.zst, .json.gz or .json.zst file at any depth ({} "
-        "other files are there)",
-        dir.string(), others);
+        "other files are there{})",
+        dir.string(), others,
+        shards ? ", among them prepared data whose manifest.json is missing" : "");
   std::ranges::sort(corpus.files, {}, &CorpusFile::name);
   Hash128 hash;
   for (const CorpusFile& file : corpus.files)

@@ -24,7 +24,8 @@ struct CorpusFiles {
 
 // All files below `dir`, at any depth and through links, that is_json_lines() names; others are
 // passed over. Throws Error when there is none, and, naming it, for a directory that cannot be
-// read, a link that leads nowhere, and a device or a pipe with such a name.
+// read, a link that leads nowhere or back to a directory that it lies in, and a device or a pipe
+// with such a name.
 CorpusFiles find_corpus_files(const std::filesystem::path& dir);
 
 // Throws Error where `out`, a directory that is there or is to be made, lies in the corpus or is

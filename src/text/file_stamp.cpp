@@ -6,6 +6,11 @@ namespace sol {
 
 FileStamp stamp_of(const std::filesystem::path& path) {
   std::error_code error;
+  if (const auto status = std::filesystem::status(path, error);
+      std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail("{}: is {}", path.string(),
+         std::filesystem::is_directory(status) ? "a directory"
+                                               : "not a regular file, but a device or a pipe");
   FileStamp stamp;
   stamp.bytes = std::filesystem::file_size(path, error);
   if (error) fail("{}: cannot read its size: {}", path.string(), error.message());

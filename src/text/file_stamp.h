@@ -12,7 +12,7 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-// Throws Error naming the path where it cannot be looked up.
+// Throws Error naming the path where it cannot be looked up or is no regular file.
 FileStamp stamp_of(const std::filesystem::path& path);
 
 // Throws Error naming the path where the file is gone, or has another size or time of change than

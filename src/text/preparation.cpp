@@ -69,6 +69,11 @@ void require_directory_for_shards(const fs::path& dir) {
        entries.increment(error)) {
     const std::string name = entries->path().filename().string();
     if (name.find(temporary_mark) != std::string::npos) continue;
+    if (is_prepared_shard(name))
+      fail(
+          "{}: holds prepared data ({}) whose manifest.json is missing; restore that, delete the "
+          "directory, or choose another one",
+          dir.string(), name);
     fail("{}: holds other files ({}) and no prepared data; prepare into a directory of its own",
          dir.string(), name);
   }

@@ -72,16 +72,16 @@ bool is_prepared_data(const fs::path& dir) {
   return path_exists(manifest_path(dir));
 }
 
-std::optional<PreparedManifest> read_prepared_manifest(const fs::path& dir) {
-  if (!is_prepared_data(dir)) return std::nullopt;
-  const std::string where = manifest_path(dir).string();
-  const Json json = read_json(where);
+namespace {
+
+PreparedManifest manifest_from_text(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
   if (json_get<std::string>(json, "kind", where) != kind)
     fail("{}: is no manifest of prepared data", where);
   const int version = json_get<int>(json, "format_version", where);
   if (version != format_version)
-    fail("{}: has format version {}; this program reads version {}: prepare the data anew", where,
-         version, format_version);
+    fail("{}: has format version {}; this program reads version {}", where, version,
+         format_version);
   PreparedManifest manifest;
   manifest.complete = json_get<bool>(json, "complete", where);
   manifest.source = json_get<std::string>(json, "source", where);
@@ -94,6 +94,19 @@ std::optional<PreparedManifest> read_prepared_manifest(const fs::path& dir) {
     manifest.shards.push_back(
         shard_from_json(shard, fmt::format("{}, shard {}", where, manifest.shards.size())));
   return manifest;
+}
+
+}  // namespace
+
+std::optional<PreparedManifest> read_prepared_manifest(const fs::path& dir) {
+  if (!is_prepared_data(dir)) return std::nullopt;
+  const std::string where = manifest_path(dir).string();
+  const std::string text = read_file(where, default_json_limit);
+  try {
+    return manifest_from_text(text, where);
+  } catch (const Error& error) {
+    fail("{}; restore this file, or prepare the data anew in another directory", error.what());
+  }
 }
 
 void write_prepared_manifest(const fs::path& dir, const PreparedManifest& manifest) {
@@ -114,21 +127,25 @@ fs::path prepared_shard_path(const fs::path& dir, size_t shard) {
   return dir / fmt::format("{:05}.ids", shard);
 }
 
+bool is_prepared_shard(const fs::path& path) {
+  const std::string number = path.stem().string();
+  const bool digits = number.find_first_not_of("0123456789") == number.npos;
+  return path.extension() == ".ids" && number.size() >= 5 && digits;
+}
+
 CachedIds open_prepared_shard(const fs::path& dir, const PreparedManifest& manifest, size_t shard,
                               CacheCheck check) {
   const fs::path path = prepared_shard_path(dir, shard);
+  const std::string makes_again =
+      fmt::format("`sol prepare {} -o {}`, with the options of then, makes it again",
+                  manifest.source, dir.string());
   if (!path_exists(path))
-    fail(
-        "{}: is missing, but the manifest beside it counts on it; `sol prepare {} -o {}`, with the "
-        "options of then, makes it again",
-        path.string(), manifest.source, dir.string());
-  auto ids = open_block_cache(path, manifest.key(), check);
+    fail("{}: is missing, but the manifest beside it counts on it; {}", path.string(), makes_again);
+  const std::string remedy = "delete it, and " + makes_again;
+  auto ids = open_block_cache(path, manifest.key(), check, remedy);
   if (!ids || !std::cmp_equal(ids->ids.size(), manifest.shards[shard].tokens))
-    fail(
-        "{}: {}, but the manifest beside it counts on it; delete it, and `sol prepare {} -o {}`, "
-        "with the options of then, makes it again",
-        path.string(), ids ? "is not the file that was written" : "is of other data",
-        manifest.source, dir.string());
+    fail("{}: {}, but the manifest beside it counts on it; {}", path.string(),
+         ids ? "is not the file that was written" : "is of other data", remedy);
   return *std::move(ids);
 }
 

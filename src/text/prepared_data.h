@@ -34,8 +34,8 @@ struct PreparedManifest {
   std::string key() const;
 };
 
-// DIR/manifest.json; nothing where there is none. Throws Error for one that is malformed or of
-// another format version.
+// DIR/manifest.json; nothing where there is none. Throws Error, with what to do, for one that is
+// malformed or of another format version.
 std::optional<PreparedManifest> read_prepared_manifest(const std::filesystem::path& dir);
 // Replaces it atomically.
 void write_prepared_manifest(const std::filesystem::path& dir, const PreparedManifest& manifest);
@@ -45,6 +45,8 @@ bool is_prepared_data(const std::filesystem::path& dir);
 
 // DIR/00000.ids and so on.
 std::filesystem::path prepared_shard_path(const std::filesystem::path& dir, size_t shard);
+// Whether a file is named like one.
+bool is_prepared_shard(const std::filesystem::path& path);
 
 // Maps shard number `shard`. Throws Error when it is missing, damaged or not what the manifest
 // says.

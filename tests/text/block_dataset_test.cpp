@@ -1,5 +1,7 @@
 #include "text/block_dataset.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <numeric>
 
@@ -246,6 +248,14 @@ TEST_F(BlockDatasetTest, TooLittleTextIsNamed) {
   EXPECT_THAT([&] { BlockDataset::open({}, {}, *tokenizer_, 1, {}); }, throws({"no text files"}));
   write_file_atomically(text(), "");
   EXPECT_THAT([&] { open(1); }, throws({"a.txt", "no text"}));
+}
+
+TEST_F(BlockDatasetTest, APipeIsNoText) {
+  const fs::path pipe = dir_.path() / "pipe.txt";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const fs::path& cache_dir : {cache(), fs::path()})
+    EXPECT_THAT([&] { BlockDataset::open({pipe}, {}, *tokenizer_, 1, cache_dir); },
+                throws({"pipe.txt: is not a regular file"}));
 }
 
 TEST_F(BlockDatasetTest, ACacheThatCannotBeWrittenIsNamed) {

@@ -118,6 +118,27 @@ TEST_F(PrepareCorpusTest, EveryDocumentIsThereOnceInAShuffledOrder) {
   EXPECT_TRUE(std::ranges::is_permutation(texts("other"), order));
 }
 
+// More than a process can address.
+TEST_F(PrepareCorpusTest, TheBufferTakesNoMoreThanThereIs) {
+  options_.window_bytes = uint64_t{1} << 50;
+  const PreparedManifest made = prepare();
+  EXPECT_EQ(made.documents(), 400);
+  EXPECT_EQ(made.shards.size(), 1u);
+}
+
+TEST_F(PrepareCorpusTest, NamesMayBeInUpperCase) {
+  write("UP.JSONL", json_lines(400, 410));
+  write("UP.JSONL.GZ", gzip(json_lines(410, 420)));
+  EXPECT_EQ(prepare().documents(), 420);
+}
+
+TEST_F(PrepareCorpusTest, AFileMayHoldNothingButAByteOrderMark) {
+  write("e.jsonl", "\xef\xbb\xbf");
+  write("f.jsonl", "\xef\xbb\xbf" + json_lines(400, 401));
+  write("g.jsonl", "");
+  EXPECT_EQ(prepare().documents(), 401);
+}
+
 TEST_F(PrepareCorpusTest, ThreadsDoNotChangeTheFiles) {
   set_thread_count(1);
   prepare("one");
@@ -272,10 +293,10 @@ TEST_F(PrepareCorpusTest, DamageIsFound) {
   std::string bytes = read_file(shard);
   bytes[100] ^= 1;
   write_file_atomically(shard, bytes);
-  EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "checksum"}));
+  EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "checksum", "`sol prepare "}));
   write_file_atomically(shard, bytes.substr(0, bytes.size() - 4));
   EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 8); },
-              throws({"00001.ids", "truncated"}));
+              throws({"00001.ids", "truncated", "`sol prepare "}));
   fs::remove(shard);
   EXPECT_THAT([&] { BlockDataset::open_prepared(out(), *tokenizer_, 8); },
               throws({"00001.ids", "is missing", "`sol prepare "}));
@@ -283,6 +304,9 @@ TEST_F(PrepareCorpusTest, DamageIsFound) {
   EXPECT_THAT([&] { prepare(); }, throws({"00001.ids", "not the file"}));
   write_file_atomically(out() / "manifest.json", "{\"kind\": \"other\"}");
   EXPECT_THAT([&] { prepare(); }, throws({"manifest.json", "no manifest of prepared data"}));
+  write_file_atomically(out() / "manifest.json", "{\"kind\": ");
+  EXPECT_THAT([&] { prepare(); }, throws({"manifest.json: not valid JSON", "restore this file",
+                                          "anew in another directory"}));
 }
 
 TEST_F(PrepareCorpusTest, DeletedShardsAreMadeAgain) {
@@ -308,7 +332,8 @@ TEST_F(PrepareCorpusTest, DamageIsFoundWhenAShardIsFirstRead) {
   EXPECT_NO_THROW(data.block(first - 1));
   EXPECT_NO_THROW(data.unverified_block(first));
   for (int i = 0; i < 2; ++i)
-    EXPECT_THAT([&] { data.block(first + 5); }, throws({"00001.ids", "checksum", "delete it"}));
+    EXPECT_THAT([&] { data.block(first + 5); },
+                throws({"00001.ids", "checksum", "delete it, and `sol prepare "}));
 }
 
 // Of whatever origin: their checksum is right.
@@ -328,7 +353,7 @@ TEST_F(PrepareCorpusTest, ShardsOfNoTextAreNamed) {
   const BlockDataset unknown = BlockDataset::open_prepared(out(), *tokenizer_, 8);
   EXPECT_THAT([&] { unknown.block(0); },
               throws({"00000.ids", "token " + std::to_string(tokenizer_->vocab_size()),
-                      "at position 1000", "delete this file"}));
+                      "at position 1000", "delete it, and `sol prepare "}));
   std::ranges::fill(ids, 0);
   replace(ids);
   const BlockDataset zeros = BlockDataset::open_prepared(out(), *tokenizer_, 8);
@@ -355,12 +380,30 @@ TEST_F(PrepareCorpusTest, LinksThatLeadNowhereAndPipesAreNamed) {
   EXPECT_THAT([&] { prepare(); },
               throws({"deep/dangling", "link to something that does not exist"}));
   fs::remove(corpus() / "deep" / "dangling");
-  fs::create_directory_symlink("..", corpus() / "deep" / "circle");
-  EXPECT_THAT([&] { prepare(); }, throws({"circle"}));
-  fs::remove(corpus() / "deep" / "circle");
   ASSERT_EQ(mkfifo((corpus() / "deep" / "pipe.jsonl").c_str(), 0600), 0);
   EXPECT_THAT([&] { prepare(); }, throws({"deep/pipe.jsonl", "a device or a pipe"}));
   fs::rename(corpus() / "deep" / "pipe.jsonl", corpus() / "deep" / "pipe");  // as any other file
+  EXPECT_EQ(prepare().documents(), 400);
+}
+
+TEST_F(PrepareCorpusTest, LinksBackAreNamedAtTheFirst) {
+  const fs::path loop = corpus() / "loop", other = corpus() / "other";
+  const auto expect_named = [&](const fs::path& target, const fs::path& link) {
+    fs::create_directory_symlink(target, link);
+    EXPECT_THAT([&] { prepare(); }, throws({link.string() + ": is a link back to "}));
+    fs::remove(link);
+  };
+  fs::create_directories(loop);
+  fs::create_directories(other);
+  expect_named(".", loop / "l");
+  expect_named("../loop", loop / "m");
+  expect_named("..", loop / "l");
+  expect_named("../..", loop / "l");  // above the corpus
+  // By two links, each of which leads elsewhere.
+  fs::create_directory_symlink("../other", loop / "x");
+  fs::create_directory_symlink("../loop", other / "y");
+  EXPECT_THAT([&] { prepare(); }, throws({": is a link back to ", "a directory that it lies in"}));
+  fs::remove(other / "y");
   EXPECT_EQ(prepare().documents(), 400);
 }
 
@@ -421,6 +464,9 @@ TEST_F(PrepareCorpusTest, ShardsLieInADirectoryOfTheirOwn) {
   EXPECT_THAT([&] { prepare("model"); }, throws({"model", "other files (config.json)"}));
   EXPECT_THAT([&] { prepare("corpus"); }, throws({"corpus", "other files"}));
   EXPECT_EQ(files("model"), std::vector<std::string>{"config.json"});
+  fs::remove(out() / "manifest.json");
+  EXPECT_THAT([&] { prepare(); }, throws({"out: holds prepared data", "manifest.json is missing"}));
+  EXPECT_THAT([&] { find_corpus_files(out()); }, throws({"out", "manifest.json is missing"}));
 }
 
 TEST_F(PrepareCorpusTest, AnotherTokenizerIsRefused) {
