@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fail.h"
 #include "base/file_io.h"
 #include "base/output_file.h"
 #include "commands.h"
@@ -29,7 +30,17 @@ std::vector<std::string> run_names(const std::vector<std::filesystem::path>& run
   return names;
 }
 
+void require_directories(const std::vector<std::filesystem::path>& runs) {
+  for (const auto& run : runs) {
+    if (!path_exists(run)) fail("{}: no such directory", run.string());
+    if (std::error_code unknown; !std::filesystem::is_directory(run, unknown))
+      fail("{}: is no run's directory, but a file; name what `sol train -o` wrote to",
+           run.string());
+  }
+}
+
 void run_report(const ReportFlags& flags) {
+  require_directories(flags.runs);
   const std::filesystem::path out =
       flags.out.empty() ? flags.runs.front() / "report.html" : flags.out;
   const std::vector<std::string> names = run_names(flags.runs);

@@ -63,6 +63,10 @@ TEST(ReportCommand, WritesOverNothingButAnOlderPage) {
 TEST(ReportCommand, BadInputIsNamed) {
   TemporaryDirectory dir;
   expect_error(run_sol({"report"}), {"run"});
+  const fs::path text = dir.path() / "text.txt";
+  std::ofstream(text) << "x";
+  expect_error(run_sol({"report", text.string()}), {"text.txt: is no run's directory"});
+  expect_error(run_sol({"report", (dir.path() / "none").string()}), {"none: no such directory"});
   expect_error(run_sol({"report", dir.path().string()}), {"train.jsonl is missing"});
   write_run(dir.path());
   std::ofstream(dir.path() / "train.jsonl", std::ios::app) << "nonsense\n";
