@@ -24,7 +24,7 @@ struct Rollouts {
 
 // One rollout of random tokens, as training does them.
 Rollouts roll_out_random(FrozenModel& model, const Policy& policy, TrainingConfig config, int batch,
-                         int context, std::stop_token stop) {
+                         int context) {
   config.batch = batch;
   config.context = context;
   config.horizon = std::min(config.horizon, measured_steps);
@@ -38,7 +38,7 @@ Rollouts roll_out_random(FrozenModel& model, const Policy& policy, TrainingConfi
     inputs.push_back({.ids = ids[i], .position = i, .budget = draw_budget(config, i)});
   }
   Rollouts out;
-  out.schedules = roll_out(model, policy, config, inputs, &out.times, stop);
+  out.schedules = roll_out(model, policy, config, inputs, &out.times);
   return out;
 }
 
@@ -93,7 +93,7 @@ void measure_update(TimePlan& plan, TorchNetwork& network, const TrainingConfig&
 
 }  // namespace
 
-TimePlan measure_time(FrozenModel& model, const TrainingConfig& config, std::stop_token stop) {
+TimePlan measure_time(FrozenModel& model, const TrainingConfig& config) {
   const PolicyNetworkShape shape = config.network_shape(model.config().hidden_size);
   TorchNetwork network(shape, initial_parameters(shape, config.seed));
   const auto policy = make_learned_policy(
@@ -102,7 +102,7 @@ TimePlan measure_time(FrozenModel& model, const TrainingConfig& config, std::sto
   const int near = std::min(short_context, config.context);
   const int steps = std::min(config.horizon, measured_steps);
   const auto roll = [&](int batch, int context) {
-    return roll_out_random(model, *policy, config, batch, context, stop);
+    return roll_out_random(model, *policy, config, batch, context);
   };
   roll(1, near);  // the first one makes memory and products
   const Rollouts one_near = roll(1, near), one_far = roll(1, config.context),

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <stop_token>
 
 #include "sol/frozen_model.h"
 #include "training/config.h"
@@ -32,8 +31,8 @@ struct TimePlan {
 // Measured on random tokens: the dense pass of one input, a few decode steps of one input's
 // schedules at the whole context and of a batch's at a short one (their attention is added in
 // proportion), one minibatch's gradient and one AdamW step. Takes about as long as a fifth of a
-// batch. Throws Cancelled when `stop` was requested.
-TimePlan measure_time(FrozenModel& model, const TrainingConfig& config, std::stop_token stop = {});
+// batch.
+TimePlan measure_time(FrozenModel& model, const TrainingConfig& config);
 
 // Seconds of a collection of `processes` on as many machines like this one: rollouts and gradients
 // are shared, the AdamW step is everybody's own, and gradients go around at `bytes_per_second`.

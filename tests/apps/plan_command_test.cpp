@@ -70,6 +70,13 @@ TEST(PlanCommand, AModelThatIsTooLargeIsNotLoaded) {
   expect_error(plan({"--memory-limit", "0.001"}), {"weights alone take", "1.0 MiB are available"});
 }
 
+// There is nothing to tidy up, and what is measured may take seconds between places to stop at.
+TEST(PlanCommand, ASignalEndsTheMeasurement) {
+  const RunResult result = run_sol({"plan", config, "--threads", "1"},
+                                   {.interrupt_when = "measuring", .interrupt_signal = SIGTERM});
+  EXPECT_EQ(result.signal, SIGTERM) << testing::PrintToString(result);
+}
+
 TEST(PlanCommand, BadInputIsNamed) {
   expect_error(plan({"--processes", "0"}), {"--processes"});
   for (const char* gib : {"0", "-1", "17179869184", "1e300", "nan", "inf"})
