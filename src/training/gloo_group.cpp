@@ -177,8 +177,11 @@ class Gloo : public c10d::ProcessGroupGloo {
 c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment, const Store& store,
                                    const Deadline& deadline) {
   auto options = c10d::ProcessGroupGloo::Options::create(milliseconds(deadline.left()));
+  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const bool named = interface && *interface;
+  if (named) require_known_interface(interface);
   try {
-    if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface)
+    if (named)
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
     else if (is_loopback(environment.address))
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));

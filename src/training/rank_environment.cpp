@@ -1,5 +1,6 @@
 #include "training/rank_environment.h"
 
+#include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -94,6 +95,20 @@ void require_known_address(const RankEnvironment& environment) {
         "{}; it must be a name or address of the machine that rank 0 runs on",
         environment.address, gai_strerror(error));
   freeaddrinfo(found);
+}
+
+void require_known_interface(const std::string& name) {
+  if (if_nametoindex(name.c_str()) != 0) return;
+  std::string known;
+  if (struct if_nameindex* const all = if_nameindex()) {
+    for (const struct if_nameindex* i = all; i->if_name; ++i)
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", i->if_name);
+    if_freenameindex(all);
+  }
+  fail(
+      "the environment variable GLOO_SOCKET_IFNAME = {} must be the name of one of this machine's "
+      "network interfaces: {}",
+      name, known.empty() ? "none can be listed" : known);
 }
 
 }  // namespace sol

@@ -31,4 +31,8 @@ std::optional<RankEnvironment> rank_environment();
 // before anybody tries to reach it for minutes.
 void require_known_address(const RankEnvironment& environment);
 
+// Throws Error, listing those that there are, where GLOO_SOCKET_IFNAME names no network interface
+// of this machine. It takes one name.
+void require_known_interface(const std::string& name);
+
 }  // namespace sol

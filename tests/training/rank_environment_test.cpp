@@ -120,5 +120,11 @@ TEST(RankEnvironmentTest, NamesTheVariableThatIsWrong) {
   }
 }
 
+TEST(RankEnvironmentTest, AnInterfaceThatIsNotThereIsNamedWithThoseThatAre) {
+  EXPECT_NO_THROW(require_known_interface("lo"));
+  EXPECT_THAT([] { require_known_interface("no-such-if0"); },
+              throws({"GLOO_SOCKET_IFNAME = no-such-if0", "interfaces: ", "lo"}));
+}
+
 }  // namespace
 }  // namespace sol::test
