@@ -58,11 +58,10 @@ void require_same(const std::string& where, const std::string& field, const Json
          where, field, text(there), text(here));
 }
 
-// The table, checked for what holds wherever it is used; `run` has what is known of `decisive`.
+// The table, checked for what holds wherever it is used.
 CostTable costs_for(const Json& json, const std::string& where, const Json& run, int horizon,
                     const SequenceOptions& sequence) {
-  for (const char* field : decisive)
-    if (run.contains(field)) require_same(where, field, json["run"], run);
+  for (const char* field : decisive) require_same(where, field, json["run"], run);
   const Json pages = page_rule(sequence);
   for (const auto& entry : pages.items())
     require_same(where, entry.key(), json["measured_with"], pages);
@@ -94,10 +93,9 @@ CostTable read_costs_of_model(const std::filesystem::path& path, const FrozenMod
   return costs_for(read_document(path), path.string(), run, horizon, sequence);
 }
 
-CostTable read_costs_to_train(const std::filesystem::path& path, const std::string& fingerprint,
+CostTable read_costs_to_train(const std::filesystem::path& path, const FrozenModel& model,
                               int horizon, const SequenceOptions& sequence) {
-  const Json run{{"model_fingerprint", fingerprint}};
-  CostTable costs = costs_for(read_document(path), path.string(), run, horizon, sequence);
+  CostTable costs = read_costs_of_model(path, model, horizon, sequence);
   if (!costs.saves_time())
     fail(
         "{}: by this table no share saves time (none of \"saved_ms\" and \"channels_saved_ms\" is "

@@ -18,14 +18,13 @@ void write_costs(const std::filesystem::path& path, const CostTable& costs, cons
 CostTable read_costs(const std::filesystem::path& path, const RunInfo& run, int horizon,
                      const SequenceOptions& sequence, bool deterministic);
 
-// For judging, which may run on another machine than the one whose times count: throws Error for a
-// file that is malformed, or was measured on another model, with other options outside the paper,
-// with another rule for pages, or for another horizon.
+// For training and judging, which may run on another machine than the one whose times count: throws
+// Error for a file that is malformed, or was measured on another model, with other options outside
+// the paper, with another rule for pages, or for another horizon.
 CostTable read_costs_of_model(const std::filesystem::path& path, const FrozenModel& model,
                               int horizon, const SequenceOptions& sequence);
-// For training likewise, of which only the model's fingerprint is known here, not its options; and
-// Error for a table in which nothing saves time: there would be nothing to learn.
-CostTable read_costs_to_train(const std::filesystem::path& path, const std::string& fingerprint,
+// The same, and Error for a table in which nothing saves time: there would be nothing to learn.
+CostTable read_costs_to_train(const std::filesystem::path& path, const FrozenModel& model,
                               int horizon, const SequenceOptions& sequence);
 
 // What write_costs() writes.

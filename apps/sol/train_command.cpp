@@ -143,7 +143,7 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   const std::unique_ptr<FrozenModel> model = load_trained_model(flags.model, ranks, group);
   if (!flags.costs.empty())
     flags.options.costs = std::make_shared<const CostTable>(
-        read_costs_to_train(flags.costs, model->fingerprint(), config.horizon, config.sequence));
+        read_costs_to_train(flags.costs, *model, config.horizon, config.sequence));
   // Before minutes of tokenising.
   if (group.leads()) require_trainable(model->config(), config, flags.options);
   if (ranks.local_rank == 0) {
