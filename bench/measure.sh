@@ -1,19 +1,22 @@
 #!/bin/bash
-# Every figure of docs/performance.md, one after the other: 40 minutes on two cores of which nothing else may run.
+# What docs/performance.md tells of a machine, one after the other: a quarter of an hour on two cores of which nothing
+# else may run.
 #
 #   bench/measure.sh OUT [NAME...]     all of them, or those named; BUILD is build/ unless set, with -DSOL_BENCH=ON
 #
-# OUT/NAME.txt holds a command and what it printed, OUT/NAME.csv its rows where it writes them.
+# OUT/NAME.txt holds when, with what build, a command and what it printed, OUT/NAME.csv its rows where it writes them.
 set -eu -o pipefail
-cd "$(dirname "$0")/.."
-out=${1:?usage: bench/measure.sh OUT [NAME...]}
+out=$(realpath -m "${1:?usage: bench/measure.sh OUT [NAME...]}")
 shift
-build=${BUILD:-build}
+root=$(dirname "$(realpath "$0")")/..
+build=$(realpath "${BUILD:-$root/build}")
+cd "$root"
 wanted=" $* "
 sol=$build/sol
 model=models/default
 valid="--data data/wikitext-2/wiki.valid.raw.zst --format wikitext"
 test="--data data/wikitext-2/wiki.test.raw.zst --format wikitext"
+measured=0
 mkdir -p "$out"
 
 # measure NAME COMMAND...
@@ -22,7 +25,8 @@ measure() {
   shift
   if [[ $wanted != "  " && $wanted != *" $name "* ]]; then return; fi
   echo "$name: $*" >&2
-  { echo "\$ $*"; "$@" 2>&1; } > "$out/$name.txt"
+  measured=$((measured + 1))
+  { date -u +%F; "$sol" --version; echo "\$ $*"; "$@" 2>&1; } > "$out/$name.txt"
 }
 
 # decode NAME OPTION...: random weights in the shape of Llama-3.2-1B
@@ -30,7 +34,7 @@ decode() {
   measure "$1" "$sol" bench --shape llama-3.2-1b --csv "$out/$1.csv" "${@:2}"
 }
 
-{ "$sol" --version; lscpu; uname -r; date -u +%F; } > "$out/machine.txt"
+measure machine lscpu
 
 rho=k100-s050-q16,k100-s040-q16
 decode bf16 --prefill 128 --context 0 --action $rho --repeats 7
@@ -57,3 +61,7 @@ for action in k100-s100-q16 k100-s060-q16 k100-s050-q16 k100-s040-q16 k100-s030-
 done
 measure time "$sol" sweep -c $model/controllers/2l-harsh $test --blocks 112 --timed \
   --keep 0.05,0.1,0.2,0.3,0.5,0.7,0.9 --prune 0.4,0.6,0.8,1 --bits 16 -o "$out/time"
+if [[ $measured == 0 ]]; then
+  echo "measure.sh: nothing is named$wanted" >&2
+  exit 2
+fi

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -24,7 +25,7 @@ namespace sol::app {
 namespace {
 
 constexpr const char* parent_variable = "SOL_PARENT";
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds patience{10}, patience_when_told{120};
 
 pid_t start(int rank, int count, int port) {
   std::vector<std::string> variables{fmt::format("RANK={}", rank),
@@ -94,15 +95,16 @@ int run_processes(int count) {
          std::strerror(reason));
   }
   int code = 0, left = count;
-  bool passed_on = false, killed = false;
-  std::chrono::steady_clock::time_point failed{};
+  bool passed_on = false, stopped = false, killed = false;
+  using Clock = std::chrono::steady_clock;
+  auto deadline = Clock::time_point::max();  // for those that are left
   while (left > 0) {
     if (stop.stop_requested() && !passed_on) {
       signal_all(children, SIGTERM);
       signal_all(children, SIGCONT);  // one that is stopped would never see it
       passed_on = true;
     }
-    if (code != 0 && !killed && std::chrono::steady_clock::now() - failed > patience) {
+    if (!killed && Clock::now() > deadline) {
       signal_all(children, SIGKILL);
       killed = true;
     }
@@ -120,13 +122,18 @@ int run_processes(int count) {
         note("rank {} was ended by signal {} ({})", rank, WTERMSIG(status),
              strsignal(WTERMSIG(status)));
     }
-    if (exit_code(status) != 0 && code == 0) {
-      code = exit_code(status);
-      failed = std::chrono::steady_clock::now();
+    const int ended_with = exit_code(status);
+    if (passed_on && ended_with == 128 + SIGTERM) {
+      // Told to, it did; the leading process may still be writing a checkpoint.
+      stopped = true;
+      deadline = std::min(deadline, Clock::now() + patience_when_told);
+    } else if (ended_with != 0 && code == 0) {
+      code = ended_with;
+      deadline = Clock::now() + patience;
     }
   }
   // The leading process has said how to go on; the exit status is that of our own signal.
-  if (passed_on && code == 128 + SIGTERM) throw CancelledQuietly();
+  if (code == 0 && stopped) throw CancelledQuietly();
   return code;
 }
 

@@ -6,7 +6,8 @@ namespace sol::app {
 // Starts this command line `count` times more, each with the environment variables by which
 // torchrun tells a process its rank, and waits for all of them. Signals that end this process are
 // passed on. Once a process has failed the others have ten seconds to end, which they do by
-// themselves (training/process_group.h) unless they are stopped or hang. Returns 0 or the first
+// themselves (training/process_group.h) unless they are stopped or hang; two minutes where a signal
+// has ended it, as they may be writing a checkpoint. Returns 0 or the first
 // failure's exit status. Throws Error when a process cannot be started; those that were are ended.
 // Throws CancelledQuietly when they have stopped because of such a signal.
 int run_processes(int count);

@@ -96,10 +96,11 @@ void reject_empty_assignments(const CLI::App& command, std::span<char* const> ar
       value.remove_prefix(equals + 1);
       if (value.empty()) throw CLI::ValidationError(name, "must not be empty");
     }
-    if (list && has_empty_element(value, list->get_delimiter()))
+    if (!list) continue;
+    if (has_empty_element(value, list->get_delimiter()))
       throw CLI::ValidationError(list->get_name(),
                                  fmt::format("\"{}\" lists an empty value; remove it", value));
-    list = nullptr;
+    if (list->get_items_expected_max() <= 1) list = nullptr;
   }
 }
 

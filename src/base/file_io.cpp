@@ -64,12 +64,18 @@ std::filesystem::path file_to_replace(const std::filesystem::path& path) {
   return std::filesystem::canonical(path);
 }
 
-// For writing. Without O_NONBLOCK a pipe would wait for somebody who reads, whom nobody may ever
-// start.
+// For writing. A pipe is waited for until somebody reads, but not without end: what opens it
+// without O_NONBLOCK cannot be interrupted.
 int open_device_or_pipe(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0 && errno == ENXIO)
-    fail("{}: nobody reads from this pipe; start the reader first", path.string());
+  constexpr std::chrono::seconds patience(5);
+  const auto begin = std::chrono::steady_clock::now();
+  int descriptor = -1;
+  while ((descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)) < 0 &&
+         errno == ENXIO && std::filesystem::is_fifo(path)) {
+    if (std::chrono::steady_clock::now() - begin > patience)
+      fail("{}: nobody reads from this pipe; start the reader first", path.string());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   if (descriptor >= 0) ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   return descriptor;
 }
@@ -125,13 +131,10 @@ std::filesystem::path create_beside(const std::filesystem::path& target, int& de
   return name;
 }
 
-// Those of the file that will be replaced, where there is one.
+// Those of the file that will be replaced, where there is one and the file system has any.
 void keep_permissions(const std::filesystem::path& replaced, int descriptor) {
   struct stat info {};
-  if (::stat(replaced.c_str(), &info) != 0) return;
-  if (::fchmod(descriptor, info.st_mode & 07777) != 0)
-    fail("{}: cannot give its successor the same permissions: {}", replaced.string(),
-         std::strerror(errno));
+  if (::stat(replaced.c_str(), &info) == 0) (void)::fchmod(descriptor, info.st_mode & 07777);
 }
 
 }  // namespace

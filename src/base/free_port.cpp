@@ -25,7 +25,8 @@ class BoundSocket {
     const int yes = 1;
     ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     auto* const generic = reinterpret_cast<sockaddr*>(&bound_);
-    if (socket_ >= 0 && ::bind(socket_, generic, length) == 0 && ::listen(socket_, 1) == 0 &&
+    // Not listened at: who connects meanwhile would take this for the real one.
+    if (socket_ >= 0 && ::bind(socket_, generic, length) == 0 &&
         ::getsockname(socket_, generic, &length) == 0)
       return;
     const int reason = errno;

@@ -86,13 +86,13 @@ uint64_t available_memory_under(const fs::path& root) {
 
 void require_addresses(uint64_t bytes, const std::string& who) {
   struct Limit {
-    int resource;
+    decltype(RLIMIT_AS) resource;
     const char* option;
   };
   for (const Limit& limit : {Limit{RLIMIT_AS, "-v"}, Limit{RLIMIT_DATA, "-d"}}) {
     rlimit value{};
-    if (getrlimit(static_cast<__rlimit_resource>(limit.resource), &value) != 0 ||
-        value.rlim_cur == RLIM_INFINITY || value.rlim_cur >= bytes)
+    if (getrlimit(limit.resource, &value) != 0 || value.rlim_cur == RLIM_INFINITY ||
+        value.rlim_cur >= bytes)
       continue;
     fail("{}: needs {} MiB of addresses at least, and ulimit {} allows {} MiB; raise it", who,
          bytes >> 20, limit.option, value.rlim_cur >> 20);

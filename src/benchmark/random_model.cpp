@@ -127,8 +127,8 @@ std::vector<int64_t> shape_of(const Weight& weight) {
 
 // Memory of tensors. Those that the engine copies anyway share theirs with others of their shape.
 struct TensorMemory {
-  // In huge pages, as nearly so large ones are that a file is mapped in: under a hypervisor that
-  // keeps shadow page tables, weights in ordinary ones are read at a twentieth of the speed.
+  // In huge pages: under a hypervisor that keeps shadow page tables, weights in ordinary pages are
+  // read at a twentieth of the speed, which those of a mapped file are not.
   WeightMemory all;
   std::map<std::pair<int64_t, int64_t>, std::byte*> shared;
 };

@@ -90,8 +90,9 @@ double CostTable::step_ms(float kappa, float rho, int keys) const {
     return length.dense_ms - context_saved_ms(length, kappa);
   };
   double ms = at_length(keys, with_share);
-  // What a share of the context costs beyond the dense step is mostly noise: beyond the longest
-  // length it stays the part of the step that it is there, however steep the line towards it.
+  // Where a share of the context costs more than the dense step, it is taken to stay the part of
+  // the step that it is at the longest length, however steep the line towards that: nothing is
+  // known.
   if (const Length& longest = lengths_.back(); keys > longest.keys)
     ms = std::min(ms, at_length(keys, dense) * std::max(1.0, with_share(longest) / dense(longest)));
   return std::max(ms - interpolated_saving(shares_, channels_saved_ms_, rho), 1e-6);

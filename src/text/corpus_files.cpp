@@ -43,7 +43,6 @@ void require_no_way_back(const fs::path& link, int depth) {
   if (error) fail("{}: cannot be looked up: {}", link.string(), error.message());
 }
 
-// A link that leads back to a directory above ends in the system's error, not in a loop.
 fs::recursive_directory_iterator entries_below(const fs::path& dir, std::error_code& error) {
   return fs::recursive_directory_iterator(dir, fs::directory_options::follow_directory_symlink,
                                           error);
@@ -68,7 +67,7 @@ CorpusFiles find_corpus_files(const fs::path& dir) {
         require_no_way_back(path, entries.depth());
       continue;
     }
-    if (is_prepared_shard(path)) shards = true;
+    if (is_prepared_shard(path) && !is_prepared_data(path.parent_path())) shards = true;
     if (!is_json_lines(path)) {
       ++others;
       continue;

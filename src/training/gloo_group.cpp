@@ -55,6 +55,13 @@ bool is_loopback(const std::string& address) {
       environment.rank, environment.size, environment.address, environment.port, seconds, why);
 }
 
+[[noreturn]] void fail_to_listen(const std::string& why) {
+  fail(
+      "rank 0 cannot listen for the other processes: {}. Another program does, or another process "
+      "that was started as rank 0, too (RANK); MASTER_PORT names another port",
+      why);
+}
+
 // The time that all of connecting may take together.
 class Deadline {
  public:
@@ -84,6 +91,8 @@ Store open_store(const RankEnvironment& environment, bool listen, const Deadline
         fmt::format("sol/{}", environment.attempt),
         c10::make_intrusive<c10d::TCPStore>(environment.address, options));
   } catch (const std::exception& e) {
+    if (listen && first_line(e).find("ddress already in use") != std::string::npos)
+      fail_to_listen("Address already in use");
     fail_to_meet(environment, deadline.seconds(), first_line(e));
   }
 }
@@ -133,15 +142,19 @@ void require_place_to_listen(const RankEnvironment& environment) {
   try {
     require_free_port(environment.port);
   } catch (const Error& e) {
-    fail(
-        "rank 0 cannot listen for the other processes: {}. Another program does, or another "
-        "process that was started as rank 0, too (RANK); MASTER_PORT names another port",
-        e.what());
+    fail_to_listen(e.what());
   }
+}
+
+// The network interface that the user wants, or null.
+const char* named_interface() {
+  const char* const name = std::getenv("GLOO_SOCKET_IFNAME");
+  return name && *name ? name : nullptr;
 }
 
 Store meet(const RankEnvironment& environment, const Deadline& deadline) {
   require_known_address(environment);
+  if (const char* const interface = named_interface()) require_known_interface(interface);
   const bool listen = environment.rank == 0 && !environment.launcher_listens;
   if (listen) require_place_to_listen(environment);
   Store store = open_store(environment, listen, deadline);
@@ -177,11 +190,8 @@ class Gloo : public c10d::ProcessGroupGloo {
 c10::intrusive_ptr<Gloo> make_gloo(const RankEnvironment& environment, const Store& store,
                                    const Deadline& deadline) {
   auto options = c10d::ProcessGroupGloo::Options::create(milliseconds(deadline.left()));
-  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
-  const bool named = interface && *interface;
-  if (named) require_known_interface(interface);
   try {
-    if (named)
+    if (const char* const interface = named_interface())
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
     else if (is_loopback(environment.address))
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,7 @@ std::optional<int64_t> counter_of(const std::string& line, const char* counter) 
 
 std::vector<int64_t> JsonLog::begin(const char* counter, int64_t last) {
   std::vector<std::pair<int64_t, std::string>> lines;
+  std::set<std::string> seen;
   if (last > 0 && path_exists(path_)) {
     const std::string text = read_file(path_);
     // A line without its end was never finished.
@@ -32,11 +34,11 @@ std::vector<int64_t> JsonLog::begin(const char* counter, int64_t last) {
          begin = end + 1) {
       std::string line = text.substr(begin, end + 1 - begin);
       const auto count = counter_of(line, counter);
-      if (count && *count >= 1 && *count <= last) lines.emplace_back(*count, std::move(line));
+      if (count && *count >= 0 && *count <= last && seen.insert(line).second)
+        lines.emplace_back(*count, std::move(line));
     }
   }
   std::ranges::stable_sort(lines, {}, &std::pair<int64_t, std::string>::first);
-  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   std::string kept;
   std::vector<int64_t> counters;
   for (const auto& [count, line] : lines) {

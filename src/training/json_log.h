@@ -13,7 +13,7 @@ class JsonLog {
  public:
   explicit JsonLog(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Keeps the lines of an existing log whose `counter` is from 1 to `last`, what a checkpoint knows
+  // Keeps the lines of an existing log whose `counter` is from 0 to `last`, what a checkpoint knows
   // of, in its order, and drops the rest; returns the counters kept, each once. A log is nothing to
   // lose a run for: a missing one begins anew, and of a damaged one every line that can be read is
   // kept, copies of the same line once. Throws Error when it cannot be read or written.

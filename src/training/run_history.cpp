@@ -34,8 +34,8 @@ std::vector<CollectionMetrics> read_training_log(const fs::path& dir) {
     collections.push_back(metrics_from_json(parse_json(line, where), where));
     if (const size_t n = collections.size();
         n > 1 && collections[n - 1].collection <= collections[n - 2].collection)
-      fail("{}: collection {} follows collection {}; sort the lines, or resume the run, which does",
-           where, collections[n - 1].collection, collections[n - 2].collection);
+      fail("{}: collection {} follows collection {}; a log has each once, in order", where,
+           collections[n - 1].collection, collections[n - 2].collection);
   }
   if (collections.empty()) fail("{}: no collection is recorded", path.string());
   return collections;

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "base/output_file.h"
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "engine/run_info.h"
@@ -153,9 +154,9 @@ class Trainer {
       const Json training = parse_json(saved.settings().training_json, where);
       return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
     } catch (const Error& e) {
-      note(fmt::format("the controller is saved again, as what there is cannot be used: {}",
-                       e.what()));
-      return false;
+      // It may hold more than this run would save, such as a frontier.
+      fail("{}; to have the controller saved again from the checkpoint, delete {} first", e.what(),
+           where);
     }
   }
 
@@ -406,16 +407,21 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
         "choose another directory",
         options.out.string());
   }
+  if (options.resume || options.overwrite) return;
   // Of a run that ended before its first checkpoint, or of something else. One that failed before
-  // its first collection leaves an empty log, with which nothing would be lost.
-  const fs::path log = options.out / "train.jsonl";
-  const bool empty = path_exists(log) && fs::file_size(log) == 0;
-  for (const char* name : {"train.jsonl", "run.json"})
-    if (!options.resume && !options.overwrite && !empty && path_exists(options.out / name))
+  // its first collection leaves an empty log, and nothing is lost with its record.
+  const fs::path log = options.out / "train.jsonl", record = options.out / "run.json";
+  std::error_code unknown;
+  if (fs::is_regular_file(log, unknown) && fs::file_size(log, unknown) == 0) {
+    require_replaceable(record, {"the record of a training run", "{\n \"config\":"});
+    return;
+  }
+  for (const fs::path& file : {log, record})
+    if (path_exists(file))
       fail(
           "{}: holds {}, which this run would replace; say so with --overwrite, or choose another "
           "directory",
-          options.out.string(), name);
+          options.out.string(), file.filename().string());
 }
 
 TrainingOutcome train_controller(FrozenModel& model, const BlockDataset& data,

@@ -70,6 +70,9 @@ TEST(SystemMemory, OfThisProcess) {
 }
 
 TEST(RequireAddresses, NamesTheLimitThatIsTooLow) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer reserves more addresses than any limit";
+#endif
   require_addresses(uint64_t{1} << 20, "LibTorch");
   for (const auto& [resource, option] :
        {std::pair{RLIMIT_AS, "-v"}, std::pair{RLIMIT_DATA, "-d"}}) {
@@ -78,7 +81,7 @@ TEST(RequireAddresses, NamesTheLimitThatIsTooLow) {
     rlimit low = before;
     low.rlim_cur = rlim_t{2} << 30;
     ASSERT_EQ(setrlimit(resource, &low), 0);
-    require_addresses(uint64_t{2} << 30, "LibTorch");
+    EXPECT_NO_THROW(require_addresses(uint64_t{2} << 30, "LibTorch"));
     EXPECT_THAT(
         [] { require_addresses(uint64_t{3} << 30, "LibTorch"); },
         throws({"LibTorch: needs 3072 MiB", std::string("ulimit ") + option + " allows 2048 MiB"}));

@@ -118,17 +118,15 @@ TEST_F(TrainerTest, ResumingAFinishedRunLeavesItsControllerAlone) {
   EXPECT_EQ(read_file(out() / "controller.json"), before);
   EXPECT_EQ(to_json(again.last), to_json(first.last));
   EXPECT_THAT(notes_, testing::Contains(testing::HasSubstr("nothing is left to do")));
-  // A controller that got lost or was damaged is made again, with the metrics of the run.
-  const std::vector<std::function<void(const fs::path&)>> losses{
-      [](const fs::path& path) { fs::remove(path); },
-      [](const fs::path& path) { write_file_atomically(path, "{"); }};
-  for (const auto& lose : losses) {
-    lose(out() / "controller.json");
-    train(out(), true);
-    const Json training =
-        parse_json(Controller::load(out()).settings().training_json, "controller.json");
-    EXPECT_EQ(training.at("last_collection"), to_json(first.last));
-  }
+  write_file_atomically(out() / "controller.json", "{");
+  EXPECT_THAT(error(out(), true), testing::HasSubstr("saved again from the checkpoint, delete"));
+  EXPECT_EQ(read_file(out() / "controller.json"), "{");
+  // A controller that got lost is made again, with the metrics of the run.
+  fs::remove(out() / "controller.json");
+  train(out(), true);
+  const Json training =
+      parse_json(Controller::load(out()).settings().training_json, "controller.json");
+  EXPECT_EQ(training.at("last_collection"), to_json(first.last));
 }
 
 TEST_F(TrainerTest, MetricsAreOverAllBatchesOfACollection) {
@@ -200,7 +198,9 @@ TEST_F(TrainerTest, OtherFilesInTheDirectoryAreNotReplacedUnasked) {
 TEST_F(TrainerTest, ARunThatFailedBeforeItsFirstCollectionIsReplaced) {
   ensure_writable_directory(out());
   write_file_atomically(out() / "train.jsonl", "");
-  write_file_atomically(out() / "run.json", "{}");
+  write_file_atomically(out() / "run.json", "mine");
+  EXPECT_THAT(error(out()), testing::HasSubstr("not the record of a training run"));
+  write_file_atomically(out() / "run.json", "{\n \"config\": {}\n}\n");
   EXPECT_TRUE(train(out()).finished);
 }
 
