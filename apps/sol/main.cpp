@@ -39,8 +39,9 @@ std::string version_text() {
 // What needs LibTorch (training, its planning, its devices) is a program of its own beside this
 // one: merely starting with its libraries takes half a second, which no other command should pay.
 [[noreturn]] void start_torch_program(char** argv) {
-  // With less OpenBLAS asks for its buffers without end, before main.
-  sol::require_addresses(uint64_t{1} << 30, "LibTorch");
+  // With less than 1 GiB OpenBLAS asks for its buffers without end, before main; with a little more
+  // no model fits beside them.
+  sol::require_addresses(uint64_t{3} << 29, "LibTorch");
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sol-train";
   execv(path.c_str(), argv);
   sol::fail("cannot start {}: {}", path.string(), std::strerror(errno));

@@ -200,6 +200,14 @@ TEST_F(TrainCommand, WhatProcessesCannotShareIsSaidOnceBeforeAnyIsStarted) {
   EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
 }
 
+TEST_F(TrainCommand, TooFewAddressesAreNamedBeforeLibrariesWaitForThem) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs more addresses than this leaves";
+#endif
+  expect_error(train({}, {.address_limit = 600 << 20, .kill_after = 60}),
+               {"LibTorch: needs 1536 MiB", "ulimit -v allows 600 MiB"});
+}
+
 TEST_F(TrainCommand, ARankSaysWhomItWaitsFor) {
   const std::string port = std::to_string(free_port());
   const RunResult result = train(
