@@ -5,6 +5,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "base/fail.h"
 #include "serving/loopback.h"
@@ -15,7 +18,12 @@ namespace {
 // Takes sockets to the reception as they are accepted.
 class AtOnce final : public httplib::TaskQueue {
  public:
-  void enqueue(std::function<void()> task) override { task(); }
+  // void or, since httplib 0.15, whether there was room.
+  using Accepted = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
+  Accepted enqueue(std::function<void()> task) override {
+    task();
+    return static_cast<Accepted>(true);
+  }
   void shutdown() override {}
 };
 
@@ -100,10 +108,20 @@ bool ConnectionServer::process_and_close_socket(socket_t socket) {
   return true;
 }
 
+// Since httplib 0.18 both ends' addresses are arguments, which nobody here asks for.
+template <typename Stream>
+bool ConnectionServer::process(Stream& connection, bool& closes) {
+  if constexpr (requires { process_request(connection, closes, closes, nullptr); }) {
+    return process_request(connection, closes, closes, nullptr);
+  } else {
+    return process_request(connection, "", 0, "", 0, closes, closes, nullptr);
+  }
+}
+
 void ConnectionServer::answer(Connection& connection) {
   const Connection::Current current(connection);
   bool closes = connection.closes();
-  if (!process_request(connection, closes, closes, nullptr)) connection.close_after_answer();
+  if (!process(connection, closes)) connection.close_after_answer();
 }
 
 // By hand, as there is no request that httplib could be shown.

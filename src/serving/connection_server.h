@@ -33,6 +33,8 @@ class ConnectionServer : public httplib::Server {
  private:
   bool process_and_close_socket(socket_t socket) override;
   void answer(Connection& connection);
+  template <typename Stream>
+  bool process(Stream& connection, bool& closes);
   void refuse(Connection& connection, const ApiError& error) const;
 
   ConnectionLimits limits_;

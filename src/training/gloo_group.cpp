@@ -77,6 +77,13 @@ class Deadline {
   Stopwatch time_;
 };
 
+// Not libuv, which PyTorch has since 2.1 and takes by default since 2.4, whether it was built with
+// it or not; what is said over the connection is the same.
+template <typename Options>
+void choose_plain_sockets(Options& options) {
+  if constexpr (requires { options.useLibUV; }) options.useLibUV = false;
+}
+
 // A connection to the store; values of an earlier attempt, which a launcher's store may still hold,
 // are not seen.
 Store open_store(const RankEnvironment& environment, bool listen, const Deadline& deadline) {
@@ -85,6 +92,7 @@ Store open_store(const RankEnvironment& environment, bool listen, const Deadline
   options.isServer = listen;
   options.numWorkers = static_cast<size_t>(environment.size);
   options.waitWorkers = false;  // it would give up without saying so; wait_for_all does it
+  choose_plain_sockets(options);
   options.timeout = milliseconds(deadline.left());
   try {
     return c10::make_intrusive<c10d::PrefixStore>(
