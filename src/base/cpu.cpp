@@ -169,6 +169,10 @@ bool enable_amx_bf16() {
 #endif
 }
 
+bool cpu_has_avx512_bf16() {
+  return features().avx512_bf16;
+}
+
 bool cpu_multiplies_bf16() {
   return features().avx512_bf16 || features().amx_bf16;
 }

@@ -28,6 +28,7 @@ void force_isa(Isa isa);  // for tests and benchmarks; throws Error when not sup
 // Whether the processor multiplies bf16 in tiles and the system lets this process do so, which it
 // is asked at the first call.
 bool enable_amx_bf16();
+bool cpu_has_avx512_bf16();
 bool cpu_multiplies_bf16();     // AVX512_BF16 or AMX-BF16
 std::string cpu_description();  // model name and features, for results
 

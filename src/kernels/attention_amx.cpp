@@ -5,7 +5,7 @@
 
 #include "kernels/amx_bf16/attend.h"
 #include "kernels/amx_bf16/page_scores.h"
-#include "kernels/matmul_amx.h"
+#include "kernels/matmul_bf16.h"
 
 namespace sol::kernels {
 
@@ -34,7 +34,7 @@ bool worth_tiles(int row_count, const AttendPiece* pieces, int piece_count) {
 
 bool amx_attends(ElementType type, int dim, MatmulMode mode) {
   return mode != MatmulMode::own && type == ElementType::bf16 && dim % 32 == 0 &&
-         dim <= amx_bf16::kMostDim && amx_multiplies();
+         dim <= amx_bf16::kMostDim && has_unit(Bf16Unit::tiles);
 }
 
 bool amx_page_scores(const float* q, int heads, const PagesView& pages, int first, int count,

@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "kernels/compressed.h"
-#include "kernels/matmul_amx.h"
+#include "kernels/matmul_bf16.h"
 #include "kernels/matmul_dnnl.h"
 #include "kernels/matmul_widened.h"
 #include "kernels/split_product.h"
@@ -18,6 +18,12 @@ int library_rows(const WeightView& w) {
   const bool by_channel = w.layout == Layout::in_major;
   if (is_compressed(w.type)) return by_channel ? 12 : 9;
   return by_channel ? 5 : 8;
+}
+
+// What multiplies rounded rows here, if anything of our own should.
+std::optional<Bf16Unit> narrow_unit(int rows, const WeightView& w, MatmulMode mode) {
+  if (mode != MatmulMode::library || w.type != WeightType::bf16) return std::nullopt;
+  return fastest_unit(rows);
 }
 
 bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
@@ -48,7 +54,8 @@ void own_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w,
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode) {
   if (rows <= 0) return;
-  if (mode == MatmulMode::library && amx_matmul(x, x_stride, rows, w, {}, y, y_stride)) return;
+  if (const auto unit = narrow_unit(rows, w, mode))
+    return bf16_matmul(*unit, x, x_stride, rows, w, {}, y, y_stride);
   if (mode != MatmulMode::own && rows >= library_rows(w) &&
       library_matmul(x, x_stride, rows, w, y, y_stride, mode))
     return;
@@ -59,8 +66,8 @@ void matmul_kept(const float* x, int64_t x_stride, int rows, const WeightView& w
                  std::span<const int> channels, float* y, int64_t y_stride, MatmulMode mode) {
   assert(!channels.empty() && w.layout == Layout::in_major);
   if (rows <= 0) return;
-  if (mode == MatmulMode::library && amx_matmul(x, x_stride, rows, w, channels, y, y_stride))
-    return;
+  if (const auto unit = narrow_unit(rows, w, mode))
+    return bf16_matmul(*unit, x, x_stride, rows, w, channels, y, y_stride);
   own_matmul(x, x_stride, rows, w, channels.data(), static_cast<int>(channels.size()), y, y_stride);
 }
 

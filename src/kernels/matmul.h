@@ -7,15 +7,15 @@
 
 namespace sol::kernels {
 
-// library: oneDNN (AMX or AVX-512 for bf16, sgemm for f32) where it pays, our own kernels for few
-// rows, on AMX too; library_f32: the same, but compressed weights and x are never rounded to bf16;
-// own: only our own kernels, one order of summation: row results do not depend on `rows` or
-// threads. The reference instruction set always uses its own products.
+// library: oneDNN (AMX or AVX-512 for bf16, sgemm for f32) where it pays, our own kernels else, on
+// AMX and by AVX512-BF16 too; library_f32: the same, but compressed weights and x are never rounded
+// to bf16; own: only our own kernels, one order of summation: row results do not depend on `rows`
+// or threads. The reference instruction set always uses its own products.
 enum class MatmulMode { library, library_f32, own };
 
 // y[r * y_stride + o] = Σ_i x[r * x_stride + i] * W(i, o) for r < rows. x and y float32. The
 // library rounds x to bf16 with bf16 weights, and with compressed ones where the processor
-// multiplies bf16; of our own kernels those on AMX alone do.
+// multiplies bf16; so do our own kernels of matmul_bf16.h.
 void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
             int64_t y_stride, MatmulMode mode);
 

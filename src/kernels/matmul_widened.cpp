@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "base/threads.h"
 #include "kernels/compressed.h"
 #include "kernels/int8_scales.h"
-#include "kernels/matmul_amx.h"
+#include "kernels/matmul_bf16.h"
 #include "kernels/matmul_dnnl.h"
 #include "kernels/rounded_rows.h"
 
@@ -82,14 +83,16 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
     x = scaled.data();
     x_stride = w.in;
   }
-  const auto tiles = narrow ? AmxRows::of(x, x_stride, rows, w, {}) : std::optional<AmxRows>();
-  const bf16* rounded = narrow && !tiles ? rounded_rows(x, x_stride, rows, w.in, w.in) : nullptr;
+  const auto unit = narrow ? fastest_unit(rows) : std::nullopt;
+  std::optional<NarrowRows> own;
+  if (unit) own.emplace(*unit, x, x_stride, rows, w, std::span<const int>());
+  const bf16* rounded = narrow && !own ? rounded_rows(x, x_stride, rows, w.in, w.in) : nullptr;
   // Each thread makes panels of its own and multiplies with them: they stay in its cache.
   std::atomic<bool> fast = true;
   parallel_for((w.out + outputs - 1) / outputs, [&](int64_t p) {
     const int begin = static_cast<int>(p) * outputs;
     const WeightView panel = widen_panel(w, begin, std::min(outputs, w.out - begin), type);
-    if (tiles) return tiles->multiply(panel, 0, panel.out, y + begin, y_stride);
+    if (own) return own->multiply(panel, 0, panel.out, y + begin, y_stride);
     const bool done = narrow ? dnnl_matmul_rounded(rounded, rows, panel, y + begin, y_stride)
                              : dnnl_matmul(x, x_stride, rows, panel, y + begin, y_stride);
     if (!done) fast = false;

@@ -220,7 +220,7 @@ PanelRows panel_rows(const Channels& channels, int k) {
 }
 
 template <bool TwoFirst>
-void multiply_in_major(const Channels& channels, const Rows& x, int out_begin, int out_end,
+void multiply_in_major(const Channels& channels, const RoundedRows& x, int out_begin, int out_end,
                        float* y, int64_t y_stride) {
   shape_tiles(smaller(kTileHeight, x.count), TwoFirst ? x.count - kTileHeight : 1, kTileHeight,
               kTileHeight);
@@ -251,7 +251,7 @@ void out_major(const WeightView& w, const RowPairs& x, int out_begin, int out_en
   _tile_release();
 }
 
-void in_major(const WeightView& w, const Rows& x, const int* channels, int n, int out_begin,
+void in_major(const WeightView& w, const RoundedRows& x, const int* channels, int n, int out_begin,
               int out_end, float* y, int64_t y_stride) {
   const Channels all{w, channels, channels ? n : w.in};
   if (x.count > kTileHeight)

@@ -74,7 +74,7 @@ inline bool holds_codes(WeightType type) {
   return type == WeightType::int8 || type == WeightType::int4;
 }
 
-inline int smaller(int a, int b) {
+constexpr int smaller(int a, int b) {
   return a < b ? a : b;
 }
 

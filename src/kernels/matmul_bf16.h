@@ -1,0 +1,47 @@
+// Products with bf16 weights of rows rounded to bf16, by our own kernels: on AMX tiles (amx_bf16/)
+// or by AVX512-BF16's instruction (avx512_bf16/).
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "kernels/amx_bf16/products.h"
+#include "kernels/rounded_rows.h"
+
+namespace sol::kernels {
+
+enum class Bf16Unit { tiles, vectors };
+
+// Whether this machine has it, within the current instruction set. Asks the system for tiles.
+bool has_unit(Bf16Unit unit);
+
+// What multiplies so many rows faster than our float32 kernels and oneDNN do; none where those are
+// as fast.
+std::optional<Bf16Unit> fastest_unit(int rows);
+
+// Rows for several products, rounded and as a unit wants them, in memory that stays valid until
+// this thread's next call.
+class NarrowRows {
+ public:
+  // Inputs of products with W or with panels of its outputs; of the listed channels alone, which
+  // must outlive this, where there are any. The machine has the unit; tiles take
+  // amx_bf16::kMostRows rows at most.
+  NarrowRows(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
+             std::span<const int> channels);
+
+  // y of outputs [begin, end) of W or a panel of it, as bf16, on this thread alone.
+  void multiply(const WeightView& w, int begin, int end, float* y, int64_t y_stride) const;
+
+ private:
+  Bf16Unit unit_;
+  RoundedRows rows_;
+  amx_bf16::RowPairs pairs_;
+  std::span<const int> channels_;
+};
+
+// As matmul() with x rounded to bf16, on all threads; where channels are listed, ascending, as
+// matmul_kept(). W is bf16; the rest as above.
+void bf16_matmul(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
+                 std::span<const int> channels, float* y, int64_t y_stride);
+
+}  // namespace sol::kernels
