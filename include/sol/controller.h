@@ -43,15 +43,17 @@ struct ControllerSettings {
   // from `time`. `ranges` are the levels' then, and there is no frontier.
   std::shared_ptr<const CostTable> costs;
   BudgetRange time;
+  // Trained with actions closed after which a budget could not be met, and used so.
+  bool enforced = false;
   std::string model_fingerprint;
   std::string training_json = "{}";  // settings, metrics, run: for people
 };
 
 class Controller {
  public:
-  // Versions 1 and 2 are read as well; those without costs are written as version 2, which older
-  // programs read.
-  static constexpr int format_version = 3;
+  // Earlier versions are read as well, and the first one that has all that a controller says is
+  // written, so that older programs read it: 2, 3 with costs, 4 with enforced budgets.
+  static constexpr int format_version = 4;
 
   // Throws Error for settings that make no sense, a training record that is not JSON, or a network
   // that does not fit the action space.

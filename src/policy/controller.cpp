@@ -55,6 +55,7 @@ Controller::Controller(ActionSpace space, ControllerSettings settings,
   if (settings_.costs) {
     check_range(settings_.time, "the time");
     require_times_fit(space_);
+    if (settings_.enforced) fail("controller: a budget of time cannot be enforced");
     if (settings_.costs->horizon() != settings_.horizon)
       fail("controller: its costs are for episodes of {} steps, its horizon is {}",
            settings_.costs->horizon(), settings_.horizon);
@@ -139,7 +140,8 @@ void Controller::set_frontier(std::vector<FrontierPoint> frontier) {
 }
 
 std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {
-  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs);
+  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs,
+                             settings_.enforced);
 }
 
 Budget Controller::budget_for_ms(double ms, int keys) const {

@@ -100,7 +100,9 @@ const Json& nested(const Json& json, const char* field, bool object, const std::
 Json to_json(const Controller& controller, const std::string& weights_checksum) {
   const ControllerSettings& settings = controller.settings();
   Json json{{"kind", kind},
-            {"format_version", settings.costs ? Controller::format_version : 2},
+            {"format_version", settings.enforced ? 4
+                               : settings.costs  ? 3
+                                                 : 2},
             {"model_fingerprint", settings.model_fingerprint},
             {"weights", weights_name(weights_checksum)},
             {"weights_checksum", weights_checksum},
@@ -120,6 +122,7 @@ Json to_json(const Controller& controller, const std::string& weights_checksum) 
     json["time_range"] = range_to_json(settings.time);
     json["costs"] = settings.costs->to_json();
   }
+  if (settings.enforced) json["enforced_budgets"] = true;
   return json;
 }
 
@@ -140,6 +143,7 @@ ControllerSettings settings_from_json(const Json& json, const std::string& where
     settings.costs =
         std::make_shared<const CostTable>(CostTable::from_json(json["costs"], where + ": costs"));
   }
+  settings.enforced = json_get_or<bool>(json, "enforced_budgets", false, where);
   if (const auto training = json.find("training"); training != json.end())
     settings.training_json = training->dump();
   return settings;

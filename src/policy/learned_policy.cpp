@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "base/fail.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "policy/budget_guard.h"
 #include "policy/cost_table.h"
 #include "policy/policies.h"
 
@@ -14,12 +17,15 @@ struct LearnedState : PolicyState {
   PolicyNetwork::State network;
   EpisodeId id;
   uint32_t first_step;  // steps of this sequence's earlier episodes
+  int horizon = 0;
+  int counted = 0;  // steps so far that count
 };
 
 class LearnedPolicy final : public Policy {
  public:
   LearnedPolicy(ActionSpace space, std::shared_ptr<const PolicyNetwork> network, double temperature,
-                uint64_t seed, bool deterministic, std::shared_ptr<const CostTable> costs)
+                uint64_t seed, bool deterministic, std::shared_ptr<const CostTable> costs,
+                bool enforced)
       : space_(std::move(space)),
         network_(std::move(network)),
         temperature_(temperature),
@@ -27,6 +33,8 @@ class LearnedPolicy final : public Policy {
         mode_(deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library),
         costs_(std::move(costs)) {
     if (costs_) require_times_fit(space_);
+    if (costs_ && enforced) fail("learned policy: a budget of time cannot be enforced");
+    if (enforced) guard_.emplace(space_);
     if (network_->shape().actions != space_.size())
       fail("learned policy: the network has {} actions, the action space {}",
            network_->shape().actions, space_.size());
@@ -47,6 +55,7 @@ class LearnedPolicy final : public Policy {
     auto state = std::make_unique<LearnedState>();
     state->id = id;
     state->first_step = static_cast<uint32_t>(id.episode * static_cast<uint64_t>(horizon));
+    state->horizon = horizon;
     return state;
   }
 
@@ -63,7 +72,10 @@ class LearnedPolicy final : public Policy {
     }
     network_->step(inputs, mode_);
     const auto choose_one = [&](int64_t i) {
-      choose({inputs[static_cast<size_t>(i)].logits, actions}, steps[static_cast<size_t>(i)]);
+      PolicyStep& step = steps[static_cast<size_t>(i)];
+      const std::span own(inputs[static_cast<size_t>(i)].logits, actions);
+      if (guard_) close(own, step);
+      choose(own, step);
     };
     const auto count = static_cast<int64_t>(steps.size());
     // Waking threads costs more than drawing from a few small distributions does.
@@ -72,6 +84,18 @@ class LearnedPolicy final : public Policy {
   }
 
  private:
+  // Takes those actions away after which the budget could not be met.
+  void close(std::span<float> logits, const PolicyStep& step) const {
+    auto& state = static_cast<LearnedState&>(*step.state);
+    const Observation& seen = *step.observation;
+    if (!seen.effective) return;
+    std::vector<uint8_t> open(logits.size());
+    guard_->open_actions(seen.features, state.counted, state.horizon - seen.step + 1, open);
+    for (size_t a = 0; a < logits.size(); ++a)
+      if (!open[a]) logits[a] = -std::numeric_limits<float>::infinity();
+    ++state.counted;
+  }
+
   void choose(std::span<const float> logits, PolicyStep& step) const {
     const auto best = std::max_element(logits.begin(), logits.end());
     step.action = static_cast<int>(best - logits.begin());
@@ -103,6 +127,7 @@ class LearnedPolicy final : public Policy {
   uint64_t seed_;
   kernels::MatmulMode mode_;
   std::shared_ptr<const CostTable> costs_;
+  std::optional<BudgetGuard> guard_;
 };
 
 }  // namespace
@@ -110,9 +135,9 @@ class LearnedPolicy final : public Policy {
 std::unique_ptr<Policy> make_learned_policy(ActionSpace space,
                                             std::shared_ptr<const PolicyNetwork> network,
                                             double temperature, uint64_t seed, bool deterministic,
-                                            std::shared_ptr<const CostTable> costs) {
+                                            std::shared_ptr<const CostTable> costs, bool enforced) {
   return std::make_unique<LearnedPolicy>(std::move(space), std::move(network), temperature, seed,
-                                         deterministic, std::move(costs));
+                                         deterministic, std::move(costs), enforced);
 }
 
 }  // namespace sol

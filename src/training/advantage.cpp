@@ -1,9 +1,11 @@
 #include "training/advantage.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/fail.h"
+#include "policy/axis.h"
 
 namespace sol {
 namespace {
@@ -44,6 +46,68 @@ void centre_group(std::span<Schedule> group, AdvantageOptions::Norm norm) {
     for (size_t k = 0; k < group.size(); ++k) {
       group[k].advantages[t] = static_cast<float>((column[k] - m.mean) * scale);
     }
+  }
+}
+
+using Spent = std::array<double, 3>;  // per axis, the sum over steps that count
+
+// Before each of a schedule's steps.
+std::vector<Spent> spent_before(const Schedule& schedule, const ActionSpace& space) {
+  std::vector<Spent> out(schedule.rewards.size());
+  Spent sum{};
+  for (size_t t = 0; t < out.size(); ++t) {
+    out[t] = sum;
+    if (!schedule.effective[t]) continue;
+    const Action action = space.action(schedule.actions[t]);
+    sum[0] += static_cast<double>(action.kappa);
+    sum[1] += static_cast<double>(action.rho);
+    sum[2] += static_cast<double>(action.eta());
+  }
+  return out;
+}
+
+// x of (A + a little I) x = b, by elimination: A is symmetric and no eigenvalue is negative.
+Spent solve(std::array<Spent, 3> a, Spent b) {
+  const double little = 1e-6 * (a[0][0] + a[1][1] + a[2][2]) + 1e-12;
+  for (size_t i = 0; i < 3; ++i) a[i][i] += little;
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t j = i + 1; j < 3; ++j) {
+      const double factor = a[j][i] / a[i][i];
+      for (size_t k = i; k < 3; ++k) a[j][k] -= factor * a[i][k];
+      b[j] -= factor * b[i];
+    }
+  for (size_t i = 3; i-- > 0;) {
+    for (size_t k = i + 1; k < 3; ++k) b[i] -= a[i][k] * b[k];
+    b[i] /= a[i][i];
+  }
+  return b;
+}
+
+// Takes from centred advantages what the schedules spent before the step explains of them: the
+// least-squares fit, over all groups of the batch, on its difference from the group's mean.
+void take_spending_out(std::span<Schedule> schedules, size_t group_size, const ActionSpace& space) {
+  std::vector<std::vector<Spent>> spent;
+  for (const Schedule& s : schedules) spent.push_back(spent_before(s, space));
+  for (size_t t = 0; t < schedules[0].advantages.size(); ++t) {
+    std::array<Spent, 3> squares{};
+    Spent products{};
+    for (size_t first = 0; first < schedules.size(); first += group_size) {
+      Spent mean{};
+      for (size_t k = first; k < first + group_size; ++k)
+        for (size_t i = 0; i < 3; ++i) mean[i] += spent[k][t][i] / static_cast<double>(group_size);
+      for (size_t k = first; k < first + group_size; ++k) {
+        Spent& x = spent[k][t];
+        for (size_t i = 0; i < 3; ++i) x[i] -= mean[i];
+        for (size_t i = 0; i < 3; ++i) {
+          products[i] += x[i] * static_cast<double>(schedules[k].advantages[t]);
+          for (size_t j = 0; j < 3; ++j) squares[i][j] += x[i] * x[j];
+        }
+      }
+    }
+    const Spent slope = solve(squares, products);
+    for (size_t k = 0; k < schedules.size(); ++k)
+      for (size_t i = 0; i < 3; ++i)
+        schedules[k].advantages[t] -= static_cast<float>(slope[i] * spent[k][t][i]);
   }
 }
 
@@ -95,8 +159,10 @@ float time_penalty(float realised, float requested, const PenaltyOptions& option
 }
 
 double assign_advantages(std::span<Schedule> schedules, int group_size,
-                         const AdvantageOptions& options) {
+                         const AdvantageOptions& options, const ActionSpace* space) {
   if (schedules.empty()) return 0.0;
+  if (options.spent_baseline && !space)
+    fail("advantages: spending as a baseline needs the action space");
   if (group_size < 1 || schedules.size() % static_cast<size_t>(group_size) != 0) {
     fail("advantages: {} schedules cannot be cut into groups of {}", schedules.size(), group_size);
   }
@@ -119,6 +185,7 @@ double assign_advantages(std::span<Schedule> schedules, int group_size,
       function(schedules.subspan(first, static_cast<size_t>(group_size)));
   };
   for_each_group([&](std::span<Schedule> group) { centre_group(group, options.norm); });
+  if (options.spent_baseline) take_spending_out(schedules, static_cast<size_t>(group_size), *space);
   const Moments batch = step_moments(schedules, options.reference);
   if (options.whiten && options.whiten_over == AdvantageOptions::WhitenOver::batch) {
     whiten(schedules, batch);

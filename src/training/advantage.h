@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "sol/action_space.h"
 #include "training/schedule.h"
 
 namespace sol {
@@ -43,6 +44,9 @@ struct AdvantageOptions {
   bool whiten = true;
   WhitenOver whiten_over = WhitenOver::batch;
   PenaltyOptions penalty;
+  // Not in the paper: from a step's advantage goes, beside the group's mean, what its schedule
+  // spent on earlier steps explains of it (docs/arithmetic.md, "Spending as a baseline").
+  bool spent_baseline = false;
 
   // As the authors' code does it: γ = 1 leaves r_t as γ = 0 does, and whitening's mean and
   // deviation are over all steps, not the effective ones only.
@@ -63,8 +67,9 @@ float time_penalty(float realised, float requested, const PenaltyOptions& option
 // Fills returns, penalty and advantages of the schedules of one loader batch: groups of
 // `group_size` neighbours that share an input. Returns the deviation of the batch's advantages
 // before whitening. Throws Error when the number of schedules is not a multiple of the group or
-// when schedules differ in length.
+// when schedules differ in length. `space`, of the schedules' actions, is read for
+// options.spent_baseline only.
 double assign_advantages(std::span<Schedule> schedules, int group_size,
-                         const AdvantageOptions& options);
+                         const AdvantageOptions& options, const ActionSpace* space = nullptr);
 
 }  // namespace sol

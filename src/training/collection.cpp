@@ -66,7 +66,7 @@ Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& 
     std::vector<Schedule> schedules = roll_out_together(plan, policy, order, position + out.inputs,
                                                         out.times, callbacks.on_rollout, stop);
     out.inputs += config.batch;
-    deviations += assign_advantages(schedules, config.schedules, config.advantage);
+    deviations += assign_advantages(schedules, config.schedules, config.advantage, &config.space);
     if (config.loss.distil > 0)
       out.distilled += mark_best_schedules(schedules, config.schedules, config.distil_tolerance);
     ++batches;

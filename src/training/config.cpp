@@ -146,6 +146,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.rho = read_budget(budgets, "prune", c.space, Axis::rho);
     c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
   }
+  c.enforced = budgets.get_or("enforced", c.enforced);
   budgets.reject_unknown();
 
   if (auto m = root.optional_map("curriculum")) {
@@ -184,6 +185,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     read_name(*m, "norm", norm_names, c.advantage.norm);
     c.advantage.whiten = m->get_or("whiten", c.advantage.whiten);
     read_name(*m, "whiten_over", whiten_over_names, c.advantage.whiten_over);
+    c.advantage.spent_baseline = m->get_or("spent_baseline", c.advantage.spent_baseline);
     c.task_kl = m->get_or("task_kl", c.task_kl);
     m->reject_unknown();
   }
@@ -298,6 +300,8 @@ Json TrainingConfig::to_json() const {
       {"distil", {{"weight", loss.distil}, {"tolerance", distil_tolerance}}},
       {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},
   };
+  if (enforced) json["budgets"]["enforced"] = true;
+  if (advantage.spent_baseline) json["reward"]["spent_baseline"] = true;
   if (time) {
     json["budgets"] = {{"time", budget_json(*time)}};
     json["penalty"] = {{"time", advantage.penalty.time},

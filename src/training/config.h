@@ -35,6 +35,7 @@ struct TrainingConfig {
   BudgetSource kappa, rho, eta;
   // Of shares of the dense time, in place of the three: needs a cost table to train with.
   std::optional<BudgetSource> time;
+  bool enforced = false;  // only actions after which the budget can be met (policy/budget_guard.h)
   CurriculumOptions curriculum;
 
   int context = 1024;

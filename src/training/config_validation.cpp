@@ -87,6 +87,10 @@ void TrainingConfig::validate() const {
   check_budget(eta, "budgets.quant");
   if (time) {
     check_budget(*time, "budgets.time");
+    if (enforced)
+      throw FieldError("budgets.enforced",
+                       "budgets.enforced: a budget of time cannot be enforced; give budgets of "
+                       "averages, or leave it out");
     try {
       require_times_fit(space);
     } catch (const Error& error) {

@@ -73,11 +73,38 @@ std::vector<float> to_vector(const Tensor& tensor) {
   return {data, data + t.numel()};
 }
 
+// What stands for a logit without probability: not minus infinity, whose product with 0 is no
+// number.
+constexpr double no_logit = -1e30;
+
+// Which actions a guard closes, [N, T, A]; on a step that does not count, none.
+Tensor closed_actions(std::span<const Schedule* const> schedules, const BudgetGuard& guard,
+                      int actions) {
+  const auto count = static_cast<int64_t>(schedules.size());
+  const int steps = schedules[0]->steps();
+  Tensor closed = at::zeros({count, steps, actions}, at::kBool);
+  bool* next = closed.data_ptr<bool>();
+  std::vector<uint8_t> open(static_cast<size_t>(actions));
+  for (const Schedule* schedule : schedules) {
+    if (schedule->effective.size() != static_cast<size_t>(steps))
+      fail("policy network: enforced budgets need to know which steps count");
+    int counted = 0;
+    for (int t = 0; t < steps; ++t, next += actions) {
+      const auto at = static_cast<size_t>(t);
+      if (!schedule->effective[at]) continue;
+      guard.open_actions(schedule->features[at], counted++, steps - t, open);
+      for (size_t a = 0; a < open.size(); ++a) next[a] = !open[a];
+    }
+  }
+  return closed;
+}
+
 }  // namespace
 
 struct TorchNetwork::Impl {
   PolicyNetworkShape shape;
   bool deterministic = false;
+  std::shared_ptr<const BudgetGuard> guard;
   std::map<std::string, Tensor> parameters;
   std::vector<std::string> names;
 
@@ -125,15 +152,25 @@ struct TorchNetwork::Impl {
            linear(at::gelu(linear(budget, "budget_head.0")), "budget_head.2");
   }
 
+  // Log-probabilities [N, T, A] at a temperature.
+  Tensor log_probabilities(std::span<const Schedule* const> schedules, const Batch& batch,
+                           double temperature) const {
+    Tensor logits = forward(batch) / temperature;
+    if (guard)
+      logits = logits.masked_fill(closed_actions(schedules, *guard, shape.actions), no_logit);
+    return at::log_softmax(logits, -1);
+  }
+
   Tensor chosen(const Tensor& log_probs, const Batch& batch) const {
     return log_probs.gather(-1, batch.actions.unsqueeze(-1)).squeeze(-1);
   }
 };
 
 TorchNetwork::TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters,
-                           bool deterministic)
+                           bool deterministic, std::shared_ptr<const BudgetGuard> guard)
     : shape_(shape), impl_(std::make_unique<Impl>()) {
   impl_->deterministic = deterministic;
+  impl_->guard = std::move(guard);
   // LibTorch starts with one thread and, unless it has been told a number, at its first large
   // operation would leave the whole program with one.
   const TorchThreads threads(deterministic);
@@ -195,7 +232,7 @@ std::vector<float> TorchNetwork::log_probs(std::span<const Schedule* const> sche
   const TorchThreads threads(impl_->deterministic);
   const c10::NoGradGuard no_gradients;
   const Batch batch = make_batch(schedules, shape_);
-  return to_vector(impl_->chosen(at::log_softmax(impl_->forward(batch) / temperature, -1), batch));
+  return to_vector(impl_->chosen(impl_->log_probabilities(schedules, batch, temperature), batch));
 }
 
 LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
@@ -228,7 +265,7 @@ LossTerms TorchNetwork::accumulate(std::span<const Schedule* const> schedules,
   const double count = static_cast<double>(terms.steps);
   const auto mean = [&](const Tensor& x) { return (x * effective).sum() / count; };
 
-  const Tensor log_probs = at::log_softmax(impl_->forward(batch) / options.temperature, -1);
+  const Tensor log_probs = impl_->log_probabilities(schedules, batch, options.temperature);
   const Tensor entropy = mean(-(log_probs.exp() * log_probs).sum(-1));
   // A step that is not effective has no ratio: its executed action was not chosen.
   const Tensor chosen = impl_->chosen(log_probs, batch);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/budget_guard.h"
 #include "policy/network.h"
 #include "training/schedule.h"
 
@@ -34,9 +35,10 @@ class TorchNetwork {
  public:
   // Throws Error naming the parameter that is missing, superfluous or misshapen. LibTorch computes
   // with thread_count() threads, which share sums; deterministic: with one thread, so that results
-  // do not depend on how many there are.
+  // do not depend on how many there are. With a guard, which is for the same actions, those that it
+  // closes have no probability, as in the policy that enforces budgets.
   TorchNetwork(const PolicyNetworkShape& shape, const Parameters& parameters,
-               bool deterministic = false);
+               bool deterministic = false, std::shared_ptr<const BudgetGuard> guard = nullptr);
   ~TorchNetwork();
   TorchNetwork(TorchNetwork&&) noexcept;
   TorchNetwork& operator=(TorchNetwork&&) noexcept;
@@ -52,7 +54,7 @@ class TorchNetwork {
 
   // All schedules must have one length T, at most max_length. No gradients are kept.
   std::vector<float> logits(
-      std::span<const Schedule* const> schedules) const;  // [N][T][A], undivided
+      std::span<const Schedule* const> schedules) const;  // [N][T][A], undivided, of all actions
   std::vector<float> log_probs(std::span<const Schedule* const> schedules,
                                double temperature) const;  // [N][T], of the schedules' actions
 

@@ -80,7 +80,8 @@ class Trainer {
         shape_(config.network_shape(model.config().hidden_size)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config, options)),
-        network_(shape_, first_parameters(), options.deterministic),
+        guard_(config.enforced ? std::make_shared<const BudgetGuard>(config.space) : nullptr),
+        network_(shape_, first_parameters(), options.deterministic, guard_),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out) {}
 
@@ -193,7 +194,7 @@ class Trainer {
     if (state.minibatches >= config_.grad_accum)
       fail("{}: minibatches = {} must be less than optimisation.grad_accum = {}",
            checkpoint_path().string(), state.minibatches, config_.grad_accum);
-    network_ = TorchNetwork(shape_, state.parameters, options_.deterministic);
+    network_ = TorchNetwork(shape_, state.parameters, options_.deterministic, guard_);
     for (const std::string& name : network_.names()) {
       const std::vector<float>& saved = state.gradients.at(name).values;
       std::ranges::copy(saved, network_.gradient(name).begin());
@@ -257,6 +258,7 @@ class Trainer {
     settings.ranges = {config_.kappa.range, config_.rho.range, config_.eta.range};
     settings.costs = options_.costs;
     if (config_.time) settings.time = config_.time->range;
+    settings.enforced = config_.enforced;
     settings.model_fingerprint = model_.fingerprint();
     Json training = run_record();
     training["updates"] = counters_.updates;
@@ -271,8 +273,9 @@ class Trainer {
 
   Collection collect(std::stop_token stop) {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
-    const auto policy = make_learned_policy(config_.space, snapshot, config_.loss.temperature,
-                                            config_.seed, options_.deterministic, options_.costs);
+    const auto policy =
+        make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed,
+                            options_.deterministic, options_.costs, config_.enforced);
     const auto on_batch = [&](int64_t steps) {
       if (callbacks_.on_batch)
         callbacks_.on_batch(
@@ -352,6 +355,7 @@ class Trainer {
   PolicyNetworkShape shape_;
   DataOrder order_;
   Json identity_;
+  std::shared_ptr<const BudgetGuard> guard_;
   TorchNetwork network_;
   AdamW optimiser_;
   RunLog log_;

@@ -394,6 +394,21 @@ Controller timed_controller(const std::function<void(ControllerSettings&)>& edit
                     std::make_shared<const PolicyNetwork>(four, test::random_parameters(four, 5)));
 }
 
+TEST(Controller, KeepsThatBudgetsAreEnforced) {
+  const TemporaryDirectory dir;
+  ControllerSettings s = settings();
+  EXPECT_FALSE(s.enforced);
+  controller().save(dir.path());
+  EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 2);
+  EXPECT_FALSE(Controller::load(dir.path()).settings().enforced);
+  s.enforced = true;
+  controller(5, s).save(dir.path());
+  EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 4);
+  EXPECT_TRUE(Controller::load(dir.path()).settings().enforced);
+  EXPECT_THAT(error_of([] { timed_controller([](ControllerSettings& t) { t.enforced = true; }); }),
+              HasSubstr("a budget of time cannot be enforced"));
+}
+
 TEST(Controller, KeepsTheTimesItWasTrainedFor) {
   const TemporaryDirectory dir;
   timed_controller().save(dir.path());

@@ -258,6 +258,30 @@ TEST_F(LearnedPolicy, DrawsDependOnSeedSequenceRolloutAndStepOnly) {
   EXPECT_NE(play_sampled(10, {a})[0], together[0]);
 }
 
+TEST_F(LearnedPolicy, EnforcedBudgetsAreMetWhateverTheNetworkSays) {
+  const ActionSpace space = test::two_levels();
+  for (const double temperature : {0.0, 1.3}) {
+    const auto policy = make_learned_policy(space, network_, temperature, 7, false, nullptr, true);
+    for (const float share : {0.0f, 0.3f, 0.5f, 0.8f, 1.0f}) {
+      const Budget budget{0.1f + 0.9f * share, 0.6f + 0.4f * share, 0.3125f + 0.6875f * share};
+      Episode episode(space, budget, {.horizon = 16});
+      const auto state = policy->begin(budget, 16, {});
+      for (int t = 1; t <= 16; ++t) {
+        Observation seen = observe(t);
+        seen.features = episode.features(100 + t);
+        seen.previous_action = episode.previous_action();
+        PolicyStep step{state.get(), &seen};
+        policy->next({&step, 1});
+        episode.record(step.action, 100 + t);
+        EXPECT_TRUE(std::isfinite(step.log_prob));
+      }
+      EXPECT_NEAR(episode.realised().kappa, budget.kappa, 0.9 / 32 + 1e-5);
+      EXPECT_NEAR(episode.realised().rho, budget.rho, 0.4 / 32 + 1e-5);
+      EXPECT_NEAR(episode.realised().eta, budget.eta, 0.6875 / 32 + 1e-5);
+    }
+  }
+}
+
 TEST_F(LearnedPolicy, RejectsWhatDoesNotFit) {
   const ActionSpace other({0.1f, 1.0f}, {1.0f}, {16});
   EXPECT_THAT(error_of([&] { make_learned_policy(other, network_); }), HasSubstr("8 actions"));

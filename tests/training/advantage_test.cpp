@@ -211,6 +211,44 @@ TEST(Advantage, WhiteningOverAGroupDoesNotDependOnTheBatch) {
   for (size_t k = 0; k < 2; ++k) EXPECT_EQ(alone[k].advantages, together[2 + k].advantages);
 }
 
+TEST(Advantage, SpendingOfEarlierStepsExplainsPartOfAReturn) {
+  const ActionSpace space({0.1f, 1.0f}, {0.5f, 1.0f}, {16});
+  const std::vector<std::vector<int>> actions{{0, 0, 3}, {1, 3, 3}, {2, 1, 0}, {3, 2, 0}};
+  const std::vector<float> own{0.25f, -0.5f, 0.125f, 0.125f};
+  std::vector<Schedule> schedules;
+  for (size_t k = 0; k < actions.size(); ++k) {
+    Schedule s = with_rewards({0, 0, 0});
+    s.actions = actions[k];
+    float kappa = 0, rho = 0;
+    for (size_t t = 0; t < 2; ++t) {
+      kappa += space.action(s.actions[t]).kappa;
+      rho += space.action(s.actions[t]).rho;
+    }
+    s.rewards[2] = -3 * kappa + 2 * rho;
+    schedules.push_back(s);
+  }
+  AdvantageOptions options;
+  options.gamma = 1.0;
+  options.whiten = false;
+  options.spent_baseline = true;
+  assign_advantages(schedules, 4, options, &space);
+  for (const Schedule& s : schedules) EXPECT_NEAR(s.advantages[2], 0.0, 1e-4);
+  // Nothing was spent before the first step: there only the mean goes.
+  std::vector<Schedule> plain = schedules;
+  options.spent_baseline = false;
+  assign_advantages(plain, 4, options);
+  for (size_t k = 0; k < 4; ++k) EXPECT_EQ(schedules[k].advantages[0], plain[k].advantages[0]);
+  EXPECT_GT(std::abs(plain[0].advantages[2]), 0.1f);
+  // What it does not explain stays.
+  for (size_t k = 0; k < 4; ++k) schedules[k].rewards[2] += own[k];
+  options.spent_baseline = true;
+  assign_advantages(schedules, 4, options, &space);
+  double left = 0;
+  for (const Schedule& s : schedules) left += std::abs(static_cast<double>(s.advantages[2]));
+  EXPECT_GT(left, 0.1);
+  EXPECT_THROW(assign_advantages(schedules, 4, options), Error);
+}
+
 TEST(Advantage, RefusesIncompleteGroupsAndMixedLengths) {
   std::vector<Schedule> three(3, with_rewards({-1}));
   EXPECT_THROW(assign_advantages(three, 2, {}), Error);

@@ -126,6 +126,13 @@ TEST(Configs, DefaultModelsLevelsAndBudgets) {
   const TrainingConfig mild = load_training_config(config_file("default-2l"));
   EXPECT_EQ(mild.space, load_training_config(config_file("2l")).space);
   EXPECT_EQ(load_training_config(config_file("default-demo")).space, harsh.space);
+  const TrainingConfig enforced = load_training_config(config_file("default-2l-enforced"));
+  EXPECT_EQ(enforced.space, harsh.space);
+  EXPECT_EQ(enforced.kappa.range.low, harsh.kappa.range.low);
+  EXPECT_EQ(enforced.rho.range.low, harsh.rho.range.low);
+  EXPECT_EQ(enforced.eta.range.low, harsh.eta.range.low);
+  EXPECT_TRUE(enforced.enforced);
+  EXPECT_TRUE(enforced.advantage.spent_baseline);
 }
 
 const char* const minimal = R"(
@@ -263,6 +270,16 @@ TEST_F(ConfigText, ACurriculumIsOffUnlessAskedForAndNeedsRanges) {
               HasSubstr("line 4: curriculum.share: a curriculum widens ranges"));
 }
 
+TEST_F(ConfigText, BudgetsAreEnforcedWhereAskedFor) {
+  const std::string base = minimal;
+  EXPECT_FALSE(load(base).enforced);
+  EXPECT_TRUE(load(base, {{"budgets.enforced", "true"}}).enforced);
+  EXPECT_NE(load(base).to_json(), load(base, {{"budgets.enforced", "true"}}).to_json());
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
+                    "budgets: {time: [0.4, 0.9], enforced: true}\n"),
+              testing::HasSubstr("line 3: budgets.enforced: a budget of time cannot be enforced"));
+}
+
 TEST_F(ConfigText, NothingIsDistilledUnlessAskedFor) {
   const std::string base = minimal;
   EXPECT_EQ(load(base).loss.distil, 0.0);
@@ -352,6 +369,8 @@ TEST_F(ConfigText, JsonHoldsWhatDecidesTheResult) {
                                                         {"penalty.tolerance", "0"},
                                                         {"quest.page_size", "8"},
                                                         {"policy.d_model", "64"},
+                                                        {"budgets.enforced", "true"},
+                                                        {"reward.spent_baseline", "true"},
                                                         {"reward.norm", "zscore"},
                                                         {"reward.task_kl", "0.5"},
                                                         {"reward.whiten_over", "group"},

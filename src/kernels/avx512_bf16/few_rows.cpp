@@ -17,8 +17,8 @@ void with_rows(int rows, const Body& body) {
 
 // O outputs of R rows, the outputs' weights at w, w + stride, ...
 template <int R, int O>
-[[gnu::flatten]] void dot_tile(const bf16* x, int64_t x_stride, const bf16* w, int64_t stride, int in, float* y,
-              int64_t y_stride) {
+[[gnu::flatten]] void dot_tile(const bf16* x, int64_t x_stride, const bf16* w, int64_t stride,
+                               int in, float* y, int64_t y_stride) {
   constexpr int kSums = (R + 3) / 4 * 4;  // of which four are folded at once
   Vec sum[O][kSums];
   repeat<O>([&](int o) { repeat<kSums>([&](int r) { sum[o][r] = zero(); }); });
@@ -89,8 +89,9 @@ struct ChannelRows {
 // Adds the channels' products with R rows to kPairOutputs outputs from o on, of which `outputs` are
 // there.
 template <int R, typename Columns>
-[[gnu::flatten]] void add_channels(const ChannelRows& channels, const bf16* x, int64_t x_stride, bool first, int o,
-                  int outputs, const Columns& columns, float* y, int64_t y_stride) {
+[[gnu::flatten]] void add_channels(const ChannelRows& channels, const bf16* x, int64_t x_stride,
+                                   bool first, int o, int outputs, const Columns& columns, float* y,
+                                   int64_t y_stride) {
   Vec sum[R][2];
   repeat<R>([&](int r) {
     const float* from = y + r * y_stride + o;
@@ -115,7 +116,7 @@ template <int R, typename Columns>
 }  // namespace
 
 void few_out_major(const WeightView& w, const RoundedRows& x, int out_begin, int out_end, float* y,
-               int64_t y_stride) {
+                   int64_t y_stride) {
   const int first = x.count <= kRowsTogether ? x.count : (x.count + 1) / 2;
   with_rows<kRowsTogether>(first, [&]<int First>() {
     constexpr int kSums = 24, O = smaller(kSums / First, 8);

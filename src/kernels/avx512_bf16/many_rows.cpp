@@ -15,18 +15,16 @@ using Panel = int32_t[kPanelInputs / 2][kPanelOutputs];
 
 // R rows times a panel: into y, or added to it.
 template <int R, typename Columns>
-[[gnu::flatten]] void multiply_rows(const bf16* x, int64_t x_stride, int pairs, const Panel& panel, bool add,
-                   const Columns& columns, float* y, int64_t y_stride) {
+[[gnu::flatten]] void multiply_rows(const bf16* x, int64_t x_stride, int pairs, const Panel& panel,
+                                    bool add, const Columns& columns, float* y, int64_t y_stride) {
   Vec sum[R][kPanelVectors];
   repeat<R>([&](int r) {
-    repeat<kPanelVectors>([&](int v) {
-      sum[r][v] = add ? columns.load_from(y + r * y_stride, v * kWidth) : zero();
-    });
+    repeat<kPanelVectors>(
+        [&](int v) { sum[r][v] = add ? columns.load_from(y + r * y_stride, v * kWidth) : zero(); });
   });
   for (int p = 0; p < pairs; ++p) {
     __m512i weights[kPanelVectors];
-    repeat<kPanelVectors>(
-        [&](int v) { weights[v] = _mm512_load_si512(panel[p] + v * kWidth); });
+    repeat<kPanelVectors>([&](int v) { weights[v] = _mm512_load_si512(panel[p] + v * kWidth); });
     repeat<R>([&](int r) {
       const __m512i inputs = set_pair(x + r * x_stride + 2 * p);
       repeat<kPanelVectors>([&](int v) { sum[r][v] = add_pairs(sum[r][v], inputs, weights[v]); });
@@ -58,9 +56,7 @@ struct Inputs {
   __m128i load(const bf16* p) const { return _mm_maskz_loadu_epi16(mask, p); }
 };
 struct AllInputs {
-  __m128i load(const bf16* p) const {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  }
+  __m128i load(const bf16* p) const { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 };
 
 constexpr int kGroup = 16, kStep = 8;  // outputs and inputs that are transposed at once
@@ -95,8 +91,7 @@ void transpose_group(const bf16* const (&row)[kGroup], int inputs, int column, P
   }
   if (i == inputs) return;
   transpose(row, i, Inputs(inputs - i), pair);
-  for (int j = 0; i + 2 * j < inputs; ++j)
-    _mm512_store_si512(panel[i / 2 + j] + column, pair[j]);
+  for (int j = 0; i + 2 * j < inputs; ++j) _mm512_store_si512(panel[i / 2 + j] + column, pair[j]);
 }
 
 // Weights of `inputs` inputs from i on, for `outputs` outputs from o on.
@@ -116,7 +111,8 @@ void arrange(const Channels& channels, int k, int count, int o, int outputs, Pan
   constexpr int kAhead = 16, kLine = 32;  // channels, outputs
   for (int c = 0; c < count; c += 2) {
     for (int i = 0; i < 2; ++i) {
-      const bf16* ahead = row_of(channels.w, channels.at(smaller(k + c + i + kAhead, channels.n - 1)));
+      const bf16* ahead =
+          row_of(channels.w, channels.at(smaller(k + c + i + kAhead, channels.n - 1)));
       for (int line = 0; line < outputs; line += kLine) __builtin_prefetch(ahead + o + line, 0, 2);
     }
     const bf16* first = row_of(channels.w, channels.at(k + c)) + o;

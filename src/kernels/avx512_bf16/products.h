@@ -1,8 +1,8 @@
-// Products of rows, rounded to bf16, with bf16 weights by AVX512-BF16's instruction, which multiplies
-// pairs of inputs. For few rows, which wait for the weights, oneDNN takes two to three times as long
-// as reading them does, as it rearranges them first; for many its products of in_major weights take
-// a sixth longer. To be called only where matmul_bf16.h says that
-// the instruction is there.
+// Products of rows, rounded to bf16, with bf16 weights by AVX512-BF16's instruction, which
+// multiplies pairs of inputs. For few rows, which wait for the weights, oneDNN takes two to three
+// times as long as reading them does, as it rearranges them first; for many its products of
+// in_major weights take a sixth longer. To be called only where matmul_bf16.h says that the
+// instruction is there.
 #pragma once
 
 #include "kernels/rounded_rows.h"

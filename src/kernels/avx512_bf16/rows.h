@@ -45,8 +45,8 @@ inline __m512i set_pair(const bf16* x) {
   return _mm512_set1_epi32(pair);
 }
 
-// The columns of y that a tile has: all of them, or the first `n` (fewer than 64). Stores with a mask
-// are several times slower on some processors, so that it pays to tell them apart.
+// The columns of y that a tile has: all of them, or the first `n` (fewer than 64). Stores with a
+// mask are several times slower on some processors, so that it pays to tell them apart.
 struct AllColumns {
   Vec load_from(const float* y, int column) const { return load(y + column); }
   void store_to(float* y, int column, Vec v) const { store(y + column, v); }
