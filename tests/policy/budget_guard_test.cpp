@@ -37,7 +37,8 @@ Budget random_budget(const ActionSpace& space, std::mt19937& random) {
   Budget budget;
   for (const Axis axis : all_axes) {
     const auto levels = space.levels(axis);
-    value(budget, axis) = std::uniform_real_distribution<float>(levels.front(), levels.back())(random);
+    value(budget, axis) =
+        std::uniform_real_distribution<float>(levels.front(), levels.back())(random);
   }
   return budget;
 }
@@ -58,8 +59,8 @@ TEST(BudgetGuard, TwoLevelsMeetTheNearestAverageThatThereIs) {
 }
 
 TEST(BudgetGuard, SomeActionIsAlwaysOpenAndAveragesAreMet) {
-  const ActionSpace space = ActionSpace::from_notation({0.02, 0.1, 0.4, 1.0}, {"s30", "s45", "s100"},
-                                                       {"q3", "q4", "q8", "q16"});
+  const ActionSpace space = ActionSpace::from_notation(
+      {0.02, 0.1, 0.4, 1.0}, {"s30", "s45", "s100"}, {"q3", "q4", "q8", "q16"});
   std::mt19937 random(2);
   for (const int horizon : {1, 2, 3, 4, 16, 64})
     for (int i = 0; i < 100; ++i) {
