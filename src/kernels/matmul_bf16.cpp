@@ -1,5 +1,6 @@
 #include "kernels/matmul_bf16.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <vector>
@@ -15,9 +16,14 @@ namespace {
 // and 2048x8192.
 constexpr int kFewestRowsOnTiles = 3, kFewestRowsOnVectors = 2;
 
+// From this many rows for each thread on rows are shared out as well as outputs: few rows sum in
+// another order (avx512_bf16/rows.h), and no result may depend on the threads.
+constexpr int kRowsPerThread = 32;
+
 }  // namespace
 
 std::optional<Bf16Unit> fastest_unit(int rows) {
+  if (rows < std::min(kFewestRowsOnTiles, kFewestRowsOnVectors)) return std::nullopt;
   if (has_unit(Bf16Unit::tiles)) {
     if (rows >= kFewestRowsOnTiles && rows <= amx_bf16::kMostRows) return Bf16Unit::tiles;
   } else if (rows >= kFewestRowsOnVectors && has_unit(Bf16Unit::vectors)) {
@@ -92,11 +98,21 @@ void NarrowRows::multiply(const WeightView& w, int begin, int end, float* y,
     else
       amx_bf16::in_major(w, rows_, channels, n, begin, end, y, y_stride);
   } else {
-    if (by_output)
-      avx512_bf16::out_major(w, rows_, begin, end, y, y_stride);
-    else
-      avx512_bf16::in_major(w, rows_, channels, n, begin, end, y, y_stride);
+    multiply_rows({0, rows_.count}, w, begin, end, y, y_stride);
   }
+}
+
+void NarrowRows::multiply_rows(const Range& rows, const WeightView& w, int begin, int end, float* y,
+                               int64_t y_stride) const {
+  assert(unit_ == Bf16Unit::vectors);
+  const RoundedRows x{rows_.rows + rows.begin * rows_.stride, rows_.stride,
+                      static_cast<int>(rows.end - rows.begin)};
+  y += rows.begin * y_stride;
+  if (w.layout == Layout::out_major)
+    avx512_bf16::out_major(w, x, begin, end, y, y_stride);
+  else
+    avx512_bf16::in_major(w, x, channels_.empty() ? nullptr : channels_.data(),
+                          static_cast<int>(channels_.size()), begin, end, y, y_stride);
 }
 
 #else
@@ -112,6 +128,7 @@ NarrowRows::NarrowRows(Bf16Unit unit, const float*, int64_t, int, const WeightVi
 }
 
 void NarrowRows::multiply(const WeightView&, int, int, float*, int64_t) const {}
+void NarrowRows::multiply_rows(const Range&, const WeightView&, int, int, float*, int64_t) const {}
 
 #endif
 
@@ -119,6 +136,10 @@ void bf16_matmul(Bf16Unit unit, const float* x, int64_t x_stride, int rows, cons
                  std::span<const int> channels, float* y, int64_t y_stride) {
   assert(w.type == WeightType::bf16);
   const NarrowRows all(unit, x, x_stride, rows, w, channels);
+  if (unit == Bf16Unit::vectors && rows >= kRowsPerThread * thread_count())
+    return split_product(rows, w, w.in, [&](const Range& r, const Range& o) {
+      all.multiply_rows(r, w, static_cast<int>(o.begin), static_cast<int>(o.end), y, y_stride);
+    });
   split_outputs(rows, w, [&](int begin, int end) { all.multiply(w, begin, end, y, y_stride); });
 }
 

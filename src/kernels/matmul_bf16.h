@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "base/threads.h"
 #include "kernels/amx_bf16/products.h"
 #include "kernels/rounded_rows.h"
 
@@ -16,7 +17,7 @@ enum class Bf16Unit { tiles, vectors };
 bool has_unit(Bf16Unit unit);
 
 // What multiplies so many rows faster than our float32 kernels and oneDNN do; none where those are
-// as fast.
+// as fast. For more than one row it asks the system for tiles.
 std::optional<Bf16Unit> fastest_unit(int rows);
 
 // Rows for several products, rounded and as a unit wants them, in memory that stays valid until
@@ -31,6 +32,11 @@ class NarrowRows {
 
   // y of outputs [begin, end) of W or a panel of it, as bf16, on this thread alone.
   void multiply(const WeightView& w, int begin, int end, float* y, int64_t y_stride) const;
+
+  // The same of those rows alone, by vectors: more than avx512_bf16 calls few, or all of them, or
+  // sums would be formed in another order.
+  void multiply_rows(const Range& rows, const WeightView& w, int begin, int end, float* y,
+                     int64_t y_stride) const;
 
  private:
   Bf16Unit unit_;

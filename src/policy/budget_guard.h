@@ -20,7 +20,7 @@ class BudgetGuard {
   // that step's, those of budgets per axis; `counted` steps of the episode before it count, and
   // `left` are to come, it included (1 at least). Over counted + left steps an axis' sum may miss
   // its target by half of the widest gap between neighbouring levels, so that some action is always
-  // open; where the target is out of reach, that is the nearest level.
+  // open; where the target is out of reach by more, that is the nearest level.
   void open_actions(const Features& features, int counted, int left, std::span<uint8_t> open) const;
 
  private:

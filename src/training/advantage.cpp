@@ -54,6 +54,8 @@ using Spent = std::array<double, 3>;  // per axis, the sum over steps that count
 // Before each of a schedule's steps.
 std::vector<Spent> spent_before(const Schedule& schedule, const ActionSpace& space) {
   std::vector<Spent> out(schedule.rewards.size());
+  if (schedule.actions.size() != out.size())
+    fail("advantages: a schedule of {} steps has {} actions", out.size(), schedule.actions.size());
   Spent sum{};
   for (size_t t = 0; t < out.size(); ++t) {
     out[t] = sum;

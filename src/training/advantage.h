@@ -45,7 +45,7 @@ struct AdvantageOptions {
   WhitenOver whiten_over = WhitenOver::batch;
   PenaltyOptions penalty;
   // Not in the paper: from a step's advantage goes, beside the group's mean, what its schedule
-  // spent on earlier steps explains of it (docs/arithmetic.md, "Spending as a baseline").
+  // spent on earlier steps explains of it (docs/arithmetic.md, "Beyond the paper's update").
   bool spent_baseline = false;
 
   // As the authors' code does it: γ = 1 leaves r_t as γ = 0 does, and whitening's mean and
@@ -68,7 +68,7 @@ float time_penalty(float realised, float requested, const PenaltyOptions& option
 // `group_size` neighbours that share an input. Returns the deviation of the batch's advantages
 // before whitening. Throws Error when the number of schedules is not a multiple of the group or
 // when schedules differ in length. `space`, of the schedules' actions, is read for
-// options.spent_baseline only.
+// options.spent_baseline only; without it, or without actions, that is an Error.
 double assign_advantages(std::span<Schedule> schedules, int group_size,
                          const AdvantageOptions& options, const ActionSpace* space = nullptr);
 

@@ -37,6 +37,25 @@ void check_curriculum(const TrainingConfig& config) {
                        "given as a list; give [lowest, highest]");
 }
 
+// Three slopes are fitted to a loader batch's advantages at each step.
+void check_spent_baseline(const TrainingConfig& config) {
+  constexpr const char* field = "reward.spent_baseline";
+  if (config.time)
+    throw FieldError(field,
+                     "reward.spent_baseline: what is spent are averages per axis, but the "
+                     "budget is a time");
+  if (config.advantage.norm == AdvantageOptions::Norm::zscore)
+    throw FieldError(field,
+                     "reward.spent_baseline: with reward.norm zscore advantages of different "
+                     "inputs have different units; use center");
+  constexpr int fewest = 12;
+  if (config.batch * (config.schedules - 1) < fewest)
+    throw FieldError(
+        field, fmt::format("reward.spent_baseline: rollout.batch times (rollout.schedules - 1) "
+                           "is {}; of fewer than {} the fit would take the signal away",
+                           config.batch * (config.schedules - 1), fewest));
+}
+
 void check_text(const char* field, const std::string& text) {
   if (!is_valid_utf8(text)) throw FieldError(field, fmt::format("{} is not UTF-8", field));
 }
@@ -122,6 +141,7 @@ void TrainingConfig::validate() const {
         "reward.whiten_over",
         "reward.whiten_over is group, but reward.whiten is false: nothing is whitened; "
         "remove one of them");
+  if (advantage.spent_baseline) check_spent_baseline(*this);
   within("reward.task_kl", task_kl, 0, number);
   within("optimisation.updates", updates, 1, std::numeric_limits<int>::max());
   positive("optimisation.learning_rate", optimiser.learning_rate, number);

@@ -280,6 +280,22 @@ TEST_F(ConfigText, BudgetsAreEnforcedWhereAskedFor) {
               testing::HasSubstr("line 3: budgets.enforced: a budget of time cannot be enforced"));
 }
 
+TEST_F(ConfigText, SpendingIsABaselineWhereItCanBe) {
+  using testing::HasSubstr;
+  const std::string base = minimal, on = "reward: {spent_baseline: true}\n";
+  EXPECT_FALSE(load(base).advantage.spent_baseline);
+  EXPECT_TRUE(load(base + on).advantage.spent_baseline);
+  EXPECT_THAT(error(base + "reward: {spent_baseline: true, norm: zscore}\n"),
+              HasSubstr("line 5: reward.spent_baseline: with reward.norm zscore"));
+  EXPECT_THAT(error(base + on + "rollout: {batch: 1, schedules: 12}\n"),
+              HasSubstr("(rollout.schedules - 1) is 11"));
+  EXPECT_EQ(error(base + on + "rollout: {batch: 1, schedules: 13}\n"), "");
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
+                    "budgets: {time: [0.4, 0.9]}\n" +
+                    on),
+              HasSubstr("line 4: reward.spent_baseline: what is spent"));
+}
+
 TEST_F(ConfigText, NothingIsDistilledUnlessAskedFor) {
   const std::string base = minimal;
   EXPECT_EQ(load(base).loss.distil, 0.0);

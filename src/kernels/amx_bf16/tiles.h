@@ -33,8 +33,4 @@ struct alignas(64) TileShapes {
   void use() const { __asm__ volatile("ldtilecfg %0" ::"m"(*this)); }
 };
 
-inline __mmask32 first_of_32(int n) {
-  return n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
-}
-
 }  // namespace sol::kernels::amx_bf16

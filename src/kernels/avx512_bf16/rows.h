@@ -30,10 +30,6 @@ inline const bf16* row_of(const WeightView& w, int64_t row) {
   return static_cast<const bf16*>(w.data) + row * w.stride;
 }
 
-inline __mmask32 first_of_32(int n) {
-  return n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
-}
-
 // sum + inputs · weights, pair by pair.
 inline Vec add_pairs(Vec sum, __m512i inputs, __m512i weights) {
   return {_mm512_dpbf16_ps(sum.v, (__m512bh)inputs, (__m512bh)weights)};

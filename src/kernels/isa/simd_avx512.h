@@ -29,6 +29,10 @@ inline __mmask16 first_bits(int n) {
   return static_cast<__mmask16>((1u << n) - 1u);
 }
 
+inline __mmask32 first_of_32(int n) {
+  return n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
+}
+
 inline Vec zero() {
   return {_mm512_setzero_ps()};
 }
