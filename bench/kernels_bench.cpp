@@ -3,16 +3,19 @@
 // last-level cache either (300 MiB on some servers) the name says "memory".
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "base/threads.h"
 #include "kernels/compressed.h"
 #include "kernels/kernels.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_dnnl.h"
 
 namespace {
 
@@ -25,6 +28,17 @@ std::vector<float> noise(size_t n) {
   std::vector<float> x(n);
   for (float& v : x) v = uniform(generator);
   return x;
+}
+
+// Before memory is touched: under some hypervisors ordinary pages are read at a twentieth of the
+// speed (docs/performance.md).
+void wish_huge_pages([[maybe_unused]] std::byte* memory, [[maybe_unused]] size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr uintptr_t huge = uintptr_t{1} << 21;
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t begin = (at + huge - 1) / huge * huge, end = (at + bytes) / huge * huge;
+  if (begin < end) (void)madvise(memory + (begin - at), end - begin, MADV_HUGEPAGE);
+#endif
 }
 
 // Weights of any size without waiting for the generator: rows that repeat one of small numbers.
@@ -43,6 +57,8 @@ struct Matrix {
     else
       k.store(values.data(), columns,
               type == WeightType::f32 ? ElementType::f32 : ElementType::bf16, row.data());
+    memory.reserve(bytes * rows);
+    wish_huge_pages(memory.data(), bytes * rows);
     memory.resize(bytes * rows);
     for (size_t i = 0; i < memory.size(); i += bytes)
       std::copy(row.begin(), row.end(), memory.begin() + static_cast<ptrdiff_t>(i));
@@ -144,6 +160,44 @@ void register_matmuls(Isa isa) {
                 });
           }
         }
+      }
+    }
+  }
+}
+
+// What oneDNN alone makes of rows that kernels of our own are for, the weights from memory: as many
+// matrices in turn as exceed the caches of two cores.
+void register_narrow_matmuls(Isa isa) {
+  const int in = 2048, out = 8192, matrices = 6;
+  for (const std::string_view by : {"own", "library", "onednn"}) {
+    for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+      for (const int rows : {1, 2, 4, 8, 16, 64, 512}) {
+        const bool own = by == "own", onednn = by == "onednn";
+        if ((own && rows > 8) || (onednn && rows < 4)) continue;
+        add(fmt::format("{}/narrow/{}/{}/{}x{}/rows{}", to_string(isa), by, name_of(layout), in,
+                        out, rows),
+            [=](benchmark::State& state) {
+              force_isa(isa);
+              const Matrix all(layout == Layout::out_major ? in : in * matrices,
+                               layout == Layout::out_major ? out * matrices : out, WeightType::bf16,
+                               layout);
+              const auto x = noise(static_cast<size_t>(rows) * in);
+              std::vector<float> y(static_cast<size_t>(rows) * out);
+              int next = 0;
+              for (auto _ : state) {
+                WeightView w = all.view;
+                w.in = in;
+                w.out = out;
+                w.data = static_cast<const bf16*>(w.data) + int64_t{in} * out * (next++ % matrices);
+                if (onednn)
+                  dnnl_matmul(x.data(), in, rows, w, y.data(), out);
+                else
+                  matmul(x.data(), in, rows, w, y.data(), out,
+                         own ? MatmulMode::own : MatmulMode::library);
+                benchmark::DoNotOptimize(y.data());
+              }
+              rate(state, "GFLOP/s", 2.0 * rows * in * out);
+            });
       }
     }
   }
@@ -327,6 +381,7 @@ int main(int argc, char** argv) {
     register_attention(isa);
     register_matvecs(isa);
     register_matmuls(isa);
+    if (has_avx512(isa) && cpu_multiplies_bf16()) register_narrow_matmuls(isa);
     register_integer_matmuls(isa);
   }
   benchmark::AddCustomContext("processor", cpu_description());

@@ -206,8 +206,9 @@ TEST_F(ConfigText, ErrorsNameTheLineInTheFileWithOverridesToo) {
     more.emplace_back("reward.gamma", "-1");
     EXPECT_THAT(error(text, more), HasSubstr("c.yaml, override reward.gamma: reward.gamma is -1"));
   }
-  EXPECT_THAT(error(std::string(minimal) + "reward: {lvel: process}\n"),
-              HasSubstr("known here: gamma, level, norm, returns, task_kl, whiten, whiten_over"));
+  EXPECT_THAT(
+      error(std::string(minimal) + "reward: {lvel: process}\n"),
+      HasSubstr("known here: gamma, level, norm, returns, spent_baseline, task_kl, whiten"));
   const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
   EXPECT_THAT(error(actions + "budgets:\n  keep: [0.6, 1.1]\n"),
               HasSubstr("c.yaml, line 4: budgets.keep is 1.1"));
