@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -30,20 +31,32 @@ std::vector<float> noise(size_t n) {
   return x;
 }
 
-// Before memory is touched: under some hypervisors ordinary pages are read at a twentieth of the
-// speed (docs/performance.md).
-void wish_huge_pages([[maybe_unused]] std::byte* memory, [[maybe_unused]] size_t bytes) {
+// Memory as the engine holds weights in: whole cache lines, in huge pages where the system allows
+// it. Under some hypervisors ordinary pages are read at a twentieth of the speed
+// (docs/performance.md).
+template <typename T>
+struct WeightMemory {
+  using value_type = T;
+  static constexpr std::align_val_t huge_page{size_t{1} << 21};
+
+  T* allocate(size_t n) {
+    void* memory = ::operator new(n * sizeof(T), huge_page);
 #ifdef MADV_HUGEPAGE
-  constexpr uintptr_t huge = uintptr_t{1} << 21;
-  const auto at = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t begin = (at + huge - 1) / huge * huge, end = (at + bytes) / huge * huge;
-  if (begin < end) (void)madvise(memory + (begin - at), end - begin, MADV_HUGEPAGE);
+    constexpr auto page = static_cast<size_t>(huge_page);
+    if (n * sizeof(T) >= page) (void)madvise(memory, n * sizeof(T) / page * page, MADV_HUGEPAGE);
 #endif
-}
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t) {
+    ::operator delete(memory, huge_page);
+  }
+  bool operator==(const WeightMemory&) const = default;
+};
+using Bytes = std::vector<std::byte, WeightMemory<std::byte>>;
 
 // Weights of any size without waiting for the generator: rows that repeat one of small numbers.
 struct Matrix {
-  std::vector<std::byte> memory;
+  Bytes memory;
   WeightView view;
   Matrix(int in, int out, WeightType type, Layout layout) {
     const bool by_output = layout == Layout::out_major;
@@ -57,8 +70,6 @@ struct Matrix {
     else
       k.store(values.data(), columns,
               type == WeightType::f32 ? ElementType::f32 : ElementType::bf16, row.data());
-    memory.reserve(bytes * rows);
-    wish_huge_pages(memory.data(), bytes * rows);
     memory.resize(bytes * rows);
     for (size_t i = 0; i < memory.size(); i += bytes)
       std::copy(row.begin(), row.end(), memory.begin() + static_cast<ptrdiff_t>(i));
@@ -229,7 +240,7 @@ void register_integer_matmuls(Isa isa) {
 }
 
 struct Cache {
-  std::vector<std::byte> memory;
+  Bytes memory;
   std::vector<const std::byte*> blocks;
   CacheView view;
   Cache(int tokens, int dim, ElementType type)
