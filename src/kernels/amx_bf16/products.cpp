@@ -41,10 +41,6 @@ void multiply(const void* a0, const void* a1, int64_t a_stride, const void* b0, 
   }
 }
 
-const bf16* row_of(const WeightView& w, int64_t row) {
-  return static_cast<const bf16*>(w.data) + row * w.stride;
-}
-
 // --- out_major ---
 
 constexpr int kGroupOutputs = 2 * kTileHeight;
@@ -83,15 +79,15 @@ void multiply_outputs(const WeightView& w, int o, int outputs, const RowPairs& x
   for (; i + kTileInputs <= w.in; i += kTileInputs) {
     // The outputs that follow; the processor looks ahead in rows, but not from row to row.
     for (int r = 0; r < outputs; ++r)
-      __builtin_prefetch(row_of(w, o + kGroupOutputs + r) + i, 0, 2);
-    multiply_at(row_of(w, o) + i, stride, i);
+      __builtin_prefetch(row_of<bf16>(w, o + kGroupOutputs + r) + i, 0, 2);
+    multiply_at(row_of<bf16>(w, o) + i, stride, i);
   }
   if (i < w.in) {
     // What lies behind a row is not to be read, and may be no number.
     alignas(64) bf16 rest[kGroupOutputs][kTileInputs] = {};
     for (int r = 0; r < outputs; ++r)
-      _mm512_store_si512(rest[r],
-                         _mm512_maskz_loadu_epi16(first_of_32(w.in - i), row_of(w, o + r) + i));
+      _mm512_store_si512(
+          rest[r], _mm512_maskz_loadu_epi16(first_of_32(w.in - i), row_of<bf16>(w, o + r) + i));
     multiply_at(rest[0], kTileBytes, i);
   }
   alignas(64) float sums[4][kTileHeight][kTileHeight];
@@ -213,8 +209,9 @@ PanelRows panel_rows(const Channels& channels, int k) {
   PanelRows rows;
   rows.count = smaller(kTileInputs, channels.n - k);
   for (int c = 0; c < rows.count; ++c) {
-    rows.row[c] = row_of(channels.w, channels.at(k + c));
-    rows.next[c] = row_of(channels.w, channels.at(smaller(k + kTileInputs + c, channels.n - 1)));
+    rows.row[c] = row_of<bf16>(channels.w, channels.at(k + c));
+    rows.next[c] =
+        row_of<bf16>(channels.w, channels.at(smaller(k + kTileInputs + c, channels.n - 1)));
   }
   return rows;
 }

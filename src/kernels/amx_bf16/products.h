@@ -12,8 +12,7 @@ inline constexpr int kMostRows = 32;
 inline constexpr int kInputGrain = 32;
 inline constexpr int kPairRows = 16;
 
-// Up to kMostRows rows by pairs of inputs, for kPairRows rows at a time; zeros where there is no
-// row:
+// Up to kMostRows rows by pairs of inputs, for kPairRows rows at a time; zeros where there is none:
 // [(count + kPairRows - 1) / kPairRows][stride / 2][kPairRows] pairs of bf16.
 struct RowPairs {
   const int32_t* pairs = nullptr;
@@ -21,7 +20,8 @@ struct RowPairs {
   int count = 0;
 };
 
-// Rows of x are padded and `stride` is a multiple of kInputGrain.
+// Rows of x end with zeros, and their stride is a multiple of kInputGrain.
+//
 // y[r][o] for o in [out_begin, out_end) of y = x·W, W bf16 of the named layout; rows of y are
 // y_stride elements apart. Input k is W's channel channels[k] of `n`; all of them in order where
 // channels is null. Others are not read. Sums in float32 of products of pairs, which are not

@@ -80,8 +80,8 @@ struct ChannelRows {
 
   ChannelRows(const Channels& channels, int k) : count(smaller(kTogether, channels.n - k)) {
     for (int c = 0; c < count; ++c) {
-      row[c] = row_of(channels.w, channels.at(k + c));
-      next[c] = row_of(channels.w, channels.at(smaller(k + kTogether + c, channels.n - 1)));
+      row[c] = row_of<bf16>(channels.w, channels.at(k + c));
+      next[c] = row_of<bf16>(channels.w, channels.at(smaller(k + kTogether + c, channels.n - 1)));
     }
   }
 };
@@ -122,7 +122,7 @@ void few_out_major(const WeightView& w, const RoundedRows& x, int out_begin, int
     constexpr int kSums = 24, O = smaller(kSums / First, 8);
     const auto tile = [&]<int Outputs>(int o) {
       for_both_groups<First>(x.count, [&]<int R>(int r) {
-        dot_tile<R, Outputs>(x.rows + r * x.stride, x.stride, row_of(w, o), w.stride, w.in,
+        dot_tile<R, Outputs>(x.rows + r * x.stride, x.stride, row_of<bf16>(w, o), w.stride, w.in,
                              y + r * y_stride + o, y_stride);
       });
     };

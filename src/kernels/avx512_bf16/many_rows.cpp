@@ -99,7 +99,7 @@ void arrange(const WeightView& w, int i, int inputs, int o, int outputs, Panel& 
   for (int g = 0; g < outputs; g += kGroup) {
     const bf16* row[kGroup];
     // Outputs that are not there are any other: nobody stores their sums.
-    for (int r = 0; r < kGroup; ++r) row[r] = row_of(w, o + smaller(g + r, outputs - 1)) + i;
+    for (int r = 0; r < kGroup; ++r) row[r] = row_of<bf16>(w, o + smaller(g + r, outputs - 1)) + i;
     transpose_group(row, inputs, g, panel);
   }
 }
@@ -112,11 +112,12 @@ void arrange(const Channels& channels, int k, int count, int o, int outputs, Pan
   for (int c = 0; c < count; c += 2) {
     for (int i = 0; i < 2; ++i) {
       const bf16* ahead =
-          row_of(channels.w, channels.at(smaller(k + c + i + kAhead, channels.n - 1)));
+          row_of<bf16>(channels.w, channels.at(smaller(k + c + i + kAhead, channels.n - 1)));
       for (int line = 0; line < outputs; line += kLine) __builtin_prefetch(ahead + o + line, 0, 2);
     }
-    const bf16* first = row_of(channels.w, channels.at(k + c)) + o;
-    const bf16* second = c + 1 < count ? row_of(channels.w, channels.at(k + c + 1)) + o : nullptr;
+    const bf16* first = row_of<bf16>(channels.w, channels.at(k + c)) + o;
+    const bf16* second =
+        c + 1 < count ? row_of<bf16>(channels.w, channels.at(k + c + 1)) + o : nullptr;
     for (int i = 0; i < outputs; i += kPairOutputs) {
       const Pairs pairs = interleaved(first + i, second ? second + i : nullptr, outputs - i);
       _mm512_store_si512(panel[c / 2] + i, pairs.low);

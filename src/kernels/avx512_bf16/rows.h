@@ -26,10 +26,6 @@ template <int N, typename Body>
   body(N - 1);
 }
 
-inline const bf16* row_of(const WeightView& w, int64_t row) {
-  return static_cast<const bf16*>(w.data) + row * w.stride;
-}
-
 // sum + inputs · weights, pair by pair.
 inline Vec add_pairs(Vec sum, __m512i inputs, __m512i weights) {
   return {_mm512_dpbf16_ps(sum.v, (__m512bh)inputs, (__m512bh)weights)};

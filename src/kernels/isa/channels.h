@@ -1,9 +1,15 @@
-// The input channels that a product with an in_major matrix sums over.
+// Rows of matrices, and the input channels that a product with an in_major matrix sums over.
 #pragma once
 
 #include "kernels/isa/simd.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
+
+// A row of a matrix that is not compressed.
+template <typename T>
+const T* row_of(const WeightView& w, int64_t row) {
+  return static_cast<const T*>(w.data) + row * w.stride;
+}
 
 struct Channels {
   const WeightView& w;

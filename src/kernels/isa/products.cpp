@@ -8,11 +8,6 @@
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
 
-template <typename T>
-const T* row_of(const WeightView& w, int64_t row) {
-  return static_cast<const T*>(w.data) + row * w.stride;
-}
-
 // As for_vectors; `line` tells body(i, part, line) where 64 bytes of elements begin, counted from
 // the first; not for what is left over at the end.
 template <typename T, typename Body>
