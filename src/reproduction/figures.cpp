@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <cmath>
+#include <string_view>
 
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
@@ -19,6 +20,16 @@ std::string csv_field(const Json& value) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+// A cell's text, which must not end the cell.
+std::string markdown_cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c == '\n' ? ' ' : c;
+  }
+  return cell;
 }
 
 }  // namespace
@@ -70,6 +81,21 @@ std::string FigureTable::html() const {
   return html + "</table></div>\n";
 }
 
+std::string FigureTable::markdown() const {
+  if (rows_.empty()) return {};
+  std::string text = caption_ + ":\n\n|";
+  for (const Column& column : columns_) text += fmt::format(" {} |", markdown_cell(column.heading));
+  text += "\n|";
+  for (size_t i = 0; i < columns_.size(); ++i) text += "---|";
+  text += "\n";
+  for (const auto& row : rows_) {
+    text += "|";
+    for (const Figure& figure : row) text += fmt::format(" {} |", markdown_cell(figure.text));
+    text += "\n";
+  }
+  return text + "\n";
+}
+
 std::string FigureTable::csv() const {
   std::string text;
   for (size_t i = 0; i < columns_.size(); ++i)
@@ -94,6 +120,7 @@ std::string FigureTable::jsonl() const {
 
 void Section::show(FigureTable table) {
   html += table.html();
+  markdown += table.markdown();
   if (!table.empty()) tables.push_back(std::move(table));
 }
 

@@ -1,4 +1,5 @@
-// Tables that are HTML, CSV and JSON lines at once: what a reader sees is what a program reads.
+// Tables that are HTML, Markdown, CSV and JSON lines at once: what a reader sees is what a program
+// reads.
 #pragma once
 
 #include <string>
@@ -29,7 +30,7 @@ class FigureTable {
  public:
   struct Column {
     std::string key;      // in CSV and JSON
-    std::string heading;  // in HTML
+    std::string heading;  // for people
   };
   // `name`: of the CSV file, and "table" in the JSON lines.
   FigureTable(std::string name, std::string caption, std::vector<Column> columns);
@@ -37,7 +38,8 @@ class FigureTable {
   void add(std::vector<Figure> row);  // as many as there are columns
   bool empty() const { return rows_.empty(); }
   const std::string& name() const { return name_; }
-  std::string html() const;  // empty without a row
+  std::string html() const;      // empty without a row
+  std::string markdown() const;  // likewise: a caption and a table
   std::string csv() const;
   std::string jsonl() const;
 
@@ -51,7 +53,8 @@ class FigureTable {
 struct Section {
   std::string id, title;
   std::string html;
-  std::vector<FigureTable> tables;  // for the files; `html` shows them already
+  std::vector<FigureTable> tables;  // for the files; `html` and `markdown` show them already
+  std::string markdown = {};
 
   // Shows a table and keeps it.
   void show(FigureTable table);

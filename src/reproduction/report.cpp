@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "base/file_io.h"
 #include "base/output_file.h"
@@ -16,6 +17,7 @@ namespace sol {
 namespace {
 
 constexpr int bootstrap_draws = 2000;
+constexpr const char* markdown_beginning = "# Study: ";
 
 constexpr const char* legend =
     "<p class=\"note\">κ: share of the cached keys attended to; ρ: share of the MLP's input "
@@ -43,7 +45,7 @@ std::string contents(const std::vector<Section>& sections) {
   return html + "</p>\n";
 }
 
-// What ran, what did not, and by which commits: a study may span several.
+// What ran and what did not.
 std::string state(const Study& study, const StudyResults& results) {
   size_t done = 0, all = 0;
   double seconds = 0;
@@ -53,42 +55,66 @@ std::string state(const Study& study, const StudyResults& results) {
     ++done;
     seconds += results.seconds(job.name);
   }
-  std::string html = fmt::format("<p>{} of {} jobs have finished, in {:.1f} hours.</p>\n", done,
-                                 all, seconds / 3600);
-  if (study.quick)
-    html +=
-        "<p class=\"verdict\"><strong>A quick run: a few blocks, hardly trained controllers. It "
-        "shows that everything runs; its figures mean nothing.</strong></p>\n";
-  return html;
+  return fmt::format("{} of {} jobs have finished, in {:.1f} hours.", done, all, seconds / 3600);
 }
 
-std::string settings(const Study& study, const StudyResults& results) {
+constexpr const char* quick_run =
+    "A quick run: a few blocks, hardly trained controllers. It shows that everything runs; its "
+    "figures mean nothing.";
+
+// Model, data, protocol, and by which commits on which machines: a study may span several.
+std::vector<std::pair<std::string, std::string>> settings(const Study& study,
+                                                          const StudyResults& results) {
   const Json& identity = results.identity();
   const auto text = [&](const char* field) {
     return json_get_or<std::string>(identity, field, "", "study.json");
   };
-  std::string rows = settings_row("Model", text("model"));
-  rows += settings_row("Model fingerprint", text("model_fingerprint"));
-  rows +=
-      settings_row("Arithmetic", fmt::format("{}, {} weights", text("precision"), text("weights")));
   const auto files = [](const StudyText& one) {
     std::string names;
     for (const auto& file : one.files)
       names += (names.empty() ? "" : ", ") + file.filename().string();
     return names;
   };
-  rows += settings_row("Training text", files(study.train));
-  rows += settings_row("Validation text", files(study.valid));
-  rows += settings_row("Test text", files(study.test));
-  rows += settings_row(
-      "Protocol",
-      fmt::format(
-          "{} tokens of dense context, up to {} test blocks, up to {} validation blocks, at "
-          "least {} budgets",
-          study.context, study.blocks, study.validation_blocks, study.budgets));
-  rows += settings_row("Seed", std::to_string(study.seed));
-  rows += settings_row("Made by", results.runs());
-  return "<h2 id=\"settings\">Settings</h2>\n<table class=\"settings\">\n" + rows + "</table>\n";
+  return {{"Model", text("model")},
+          {"Model fingerprint", text("model_fingerprint")},
+          {"Arithmetic", fmt::format("{}, {} weights", text("precision"), text("weights"))},
+          {"Training text", files(study.train)},
+          {"Validation text", files(study.valid)},
+          {"Test text", files(study.test)},
+          {"Protocol",
+           fmt::format("{} tokens of dense context, up to {} test blocks, up to {} validation "
+                       "blocks, at least {} budgets",
+                       study.context, study.blocks, study.validation_blocks, study.budgets)},
+          {"Seed", std::to_string(study.seed)},
+          {"Made by", results.runs()}};
+}
+
+std::string page(const Study& study, const StudyResults& results,
+                 const std::vector<Section>& sections) {
+  std::string body = fmt::format("<p>{}</p>\n", state(study, results));
+  if (study.quick) body += fmt::format("<p class=\"verdict\"><strong>{}</strong></p>\n", quick_run);
+  body += legend + contents(sections);
+  for (size_t i = 0; i < sections.size(); ++i)
+    body += fmt::format("<h2 id=\"{}\">{}. {}</h2>\n{}", sections[i].id, i + 1,
+                        escape_xml(sections[i].title), sections[i].html);
+  body += "<h2 id=\"settings\">Settings</h2>\n<table class=\"settings\">\n";
+  for (const auto& [name, value] : settings(study, results)) body += settings_row(name, value);
+  return html_page(fmt::format("Study: {}", study.name), body + "</table>\n");
+}
+
+// The tables alone, to be quoted.
+std::string markdown(const Study& study, const StudyResults& results,
+                     const std::vector<Section>& sections) {
+  std::string text =
+      fmt::format("{}{}\n\n{}\n", markdown_beginning, study.name, state(study, results));
+  if (study.quick) text += fmt::format("\n**{}**\n", quick_run);
+  text += "\n";
+  for (const auto& [name, value] : settings(study, results))
+    if (!value.empty()) text += fmt::format("- {}: {}\n", name, value);
+  for (size_t i = 0; i < sections.size(); ++i)
+    if (!sections[i].markdown.empty())
+      text += fmt::format("\n## {}. {}\n\n{}", i + 1, sections[i].title, sections[i].markdown);
+  return text;
 }
 
 }  // namespace
@@ -138,26 +164,21 @@ void write_study_report(const Study& study, const StudyResults& results,
                         const std::vector<std::filesystem::path>& beside) {
   ReportInput input(study, results);
   const std::vector<Section> sections = make_sections(input, beside);
-  std::string body = state(study, results) + legend + contents(sections);
   std::string lines;
   ensure_writable_directory(results.dir() / "csv");
-  for (size_t i = 0; i < sections.size(); ++i) {
-    const Section& section = sections[i];
-    body += fmt::format("<h2 id=\"{}\">{}. {}</h2>\n{}", section.id, i + 1,
-                        escape_xml(section.title), section.html);
+  for (const Section& section : sections)
     for (const FigureTable& table : section.tables) {
       write_file_atomically(results.dir() / "csv" / (table.name() + ".csv"), table.csv());
       lines += table.jsonl();
     }
-  }
-  body += settings(study, results);
   write_file_atomically(results.dir() / "figures.jsonl", lines);
-  write_file_atomically(results.dir() / "report.html",
-                        html_page(fmt::format("Study: {}", study.name), body));
+  write_file_atomically(results.dir() / "report.md", markdown(study, results, sections));
+  write_file_atomically(results.dir() / "report.html", page(study, results, sections));
 }
 
 void require_replaceable_report(const std::filesystem::path& dir) {
   require_replaceable(dir / "report.html", {"a study's report", html_page_beginning("Study: ")});
+  require_replaceable(dir / "report.md", {"a study's tables", markdown_beginning});
   require_replaceable(dir / "figures.jsonl", {"a study's figures", "{\"table\":"});
 }
 

@@ -4,7 +4,7 @@
 //   jobs/              one file per finished job; its name is the job's; JOB.failed.txt says why
 //   one
 //                      has none
-//   report.html, csv/  made from the jobs at any time
+//   report.html, report.md, csv/  made from the jobs at any time
 #pragma once
 
 #include <filesystem>

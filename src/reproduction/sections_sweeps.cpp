@@ -118,10 +118,19 @@ void show_seeds(ReportInput& input, Section& section) {
                      {"interval_low", "95 % from"},
                      {"interval_high", "to"},
                      {"win_rate", "Wins"}});
+  FigureTable spread("seeds-spread", "Mean and standard deviation over the seeds",
+                     {{"family", "Levels"},
+                      {"controller", "Controller"},
+                      {"seeds", "Seeds"},
+                      {"difference", "Difference, mean"},
+                      {"difference_deviation", "deviation"},
+                      {"relative", "Relative, mean"},
+                      {"relative_deviation", "deviation"}});
   for (const StudyFamily& family : input.study().families) {
     if (!trained_again(family, seeds.controller) || seeds.seeds.empty()) continue;
     std::vector<std::string> names{seeds.controller};
     for (const uint64_t seed : seeds.seeds) names.push_back(reseeded(seeds.controller, seed));
+    std::vector<double> differences, relatives;
     for (const std::string& name : names) {
       const SweepView* view = input.sweep(sweep_job(family.name, name));
       if (!view) continue;
@@ -132,9 +141,18 @@ void show_seeds(ReportInput& input, Section& section) {
                  signed_figure(test.difference.mean), signed_percent(test.relative()),
                  signed_figure(row->interval.low), signed_figure(row->interval.high),
                  share_of(test.win_rate)});
+      differences.push_back(test.difference.mean);
+      relatives.push_back(test.relative());
     }
+    if (differences.size() < 2) continue;
+    const MeanDeviation difference = mean_deviation(differences);
+    const MeanDeviation relative = mean_deviation(relatives);
+    spread.add({family.name, seeds.controller, count(static_cast<int64_t>(differences.size())),
+                signed_figure(difference.mean), number(difference.deviation, 3),
+                signed_percent(relative.mean), share_of(relative.deviation)});
   }
   section.show(std::move(table));
+  section.show(std::move(spread));
 }
 
 }  // namespace

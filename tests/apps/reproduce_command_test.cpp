@@ -81,6 +81,11 @@ TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
         "static", "time", "behaviour", "free", "transfer"})
     EXPECT_TRUE(fs::exists(out / "csv" / (std::string(file) + ".csv"))) << file;
 
+  const std::string tables = read_file(out / "report.md");
+  for (const char* shown : {"# Study: A <small> study", "- Seed: ", "## 2. Paired comparisons",
+                           "| Levels | Controller |", "## 9. KV pollution"})
+    EXPECT_NE(tables.find(shown), std::string::npos) << shown;
+
   // Every figure line is JSON and names its table.
   std::ifstream figures(out / "figures.jsonl");
   std::string line;
