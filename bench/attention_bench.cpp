@@ -29,9 +29,9 @@ struct Options {
   kernels::MatmulMode mode = kernels::MatmulMode::library;
 };
 
-std::vector<float> noise(size_t n, uint64_t seed) {
+Activations noise(size_t n, uint64_t seed) {
   Random random({.seed = seed});
-  std::vector<float> x(n);
+  Activations x(n);
   for (float& v : x) v = static_cast<float>(4 * random.uniform_double() - 2);
   return x;
 }

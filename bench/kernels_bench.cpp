@@ -3,15 +3,14 @@
 // last-level cache either (300 MiB on some servers) the name says "memory".
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <functional>
-#include <new>
 #include <random>
 #include <string_view>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "base/threads.h"
 #include "kernels/compressed.h"
 #include "kernels/kernels.h"
@@ -23,36 +22,17 @@ namespace {
 using namespace sol;           // NOLINT
 using namespace sol::kernels;  // NOLINT
 
-std::vector<float> noise(size_t n) {
+// As the engine holds activations and weights.
+using Floats = LargeVector<float>;
+using Bytes = LargeVector<std::byte>;
+
+Floats noise(size_t n) {
   std::minstd_rand generator(1);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-  std::vector<float> x(n);
+  Floats x(n);
   for (float& v : x) v = uniform(generator);
   return x;
 }
-
-// Memory as the engine holds weights in: whole cache lines, in huge pages where the system allows
-// it. Under some hypervisors ordinary pages are read at a twentieth of the speed
-// (docs/performance.md).
-template <typename T>
-struct WeightMemory {
-  using value_type = T;
-  static constexpr std::align_val_t huge_page{size_t{1} << 21};
-
-  T* allocate(size_t n) {
-    void* memory = ::operator new(n * sizeof(T), huge_page);
-#ifdef MADV_HUGEPAGE
-    constexpr auto page = static_cast<size_t>(huge_page);
-    if (n * sizeof(T) >= page) (void)madvise(memory, n * sizeof(T) / page * page, MADV_HUGEPAGE);
-#endif
-    return static_cast<T*>(memory);
-  }
-  void deallocate(T* memory, size_t) {
-    ::operator delete(memory, huge_page);
-  }
-  bool operator==(const WeightMemory&) const = default;
-};
-using Bytes = std::vector<std::byte, WeightMemory<std::byte>>;
 
 // Weights of any size without waiting for the generator: rows that repeat one of small numbers.
 struct Matrix {
@@ -162,7 +142,7 @@ void register_matmuls(Isa isa) {
                   force_isa(isa);
                   const Matrix w(in, out, type, layout);
                   const auto x = noise(static_cast<size_t>(rows) * in);
-                  std::vector<float> y(static_cast<size_t>(rows) * out);
+                  Floats y(static_cast<size_t>(rows) * out);
                   for (auto _ : state) {
                     matmul(x.data(), in, rows, w.view, y.data(), out, mode);
                     benchmark::DoNotOptimize(y.data());
@@ -193,7 +173,7 @@ void register_narrow_matmuls(Isa isa) {
                                layout == Layout::out_major ? out * matrices : out, WeightType::bf16,
                                layout);
               const auto x = noise(static_cast<size_t>(rows) * in);
-              std::vector<float> y(static_cast<size_t>(rows) * out);
+              Floats y(static_cast<size_t>(rows) * out);
               int next = 0;
               for (auto _ : state) {
                 WeightView w = all.view;
@@ -227,7 +207,7 @@ void register_integer_matmuls(Isa isa) {
               force_isa(isa);
               const Matrix w(in, out, WeightType::int8, layout);
               const auto x = noise(static_cast<size_t>(rows) * in);
-              std::vector<float> y(static_cast<size_t>(rows) * out);
+              Floats y(static_cast<size_t>(rows) * out);
               for (auto _ : state) {
                 integer_matmul(x.data(), in, rows, w.view, {}, y.data(), out, mode);
                 benchmark::DoNotOptimize(y.data());

@@ -8,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/large_memory.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
 #include "kernels/dnnl_matmul.h"
@@ -88,8 +89,20 @@ double MemoryReader::read() {
 struct MatrixMultiplier::Product {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  dnnl::memory x, w, y;
+  // As the engine's weights and activations lie.
+  struct Matrix {
+    LargeVector<std::byte> bytes;
+    dnnl::memory memory;
+  };
+  Matrix x, w, y;
   dnnl::matmul primitive;
+
+  // Ones of any type: bytes that are finite numbers in all of them.
+  Matrix make(const dnnl::memory::desc& desc) const {
+    Matrix matrix{LargeVector<std::byte>(desc.get_size(), std::byte{1}), {}};
+    matrix.memory = dnnl::memory(desc, engine, matrix.bytes.data());
+    return matrix;
+  }
 };
 
 MatrixMultiplier::MatrixMultiplier(const std::string& type) {
@@ -112,14 +125,9 @@ MatrixMultiplier::MatrixMultiplier(const std::string& type) {
     return;
   }
   if (std::string(description.impl_info_str()).find("ref") != std::string::npos) return;
-  product->x = dnnl::memory(source, product->engine);
-  product->w = dnnl::memory(description.weights_desc(), product->engine);
-  product->y = dnnl::memory(destination, product->engine);
-  // Ones of any type: bytes that are finite numbers in all of them.
-  for (const dnnl::memory* m : {&product->x, &product->w}) {
-    std::fill_n(static_cast<unsigned char*>(m->get_data_handle()), m->get_desc().get_size(),
-                static_cast<unsigned char>(1));
-  }
+  product->x = product->make(source);
+  product->w = product->make(description.weights_desc());
+  product->y = product->make(destination);
   product->primitive = dnnl::matmul(description);
   product_ = std::move(product);
 }
@@ -132,8 +140,9 @@ double MatrixMultiplier::multiply() {
   if (!available()) fail("this processor does not multiply matrices of that type");
   Product& p = *product_;
   const Stopwatch watch;
-  p.primitive.execute(p.stream,
-                      {{DNNL_ARG_SRC, p.x}, {DNNL_ARG_WEIGHTS, p.w}, {DNNL_ARG_DST, p.y}});
+  p.primitive.execute(
+      p.stream,
+      {{DNNL_ARG_SRC, p.x.memory}, {DNNL_ARG_WEIGHTS, p.w.memory}, {DNNL_ARG_DST, p.y.memory}});
   p.stream.wait();
   return 2.0 * rows * kSize * kSize / watch.seconds();
 }

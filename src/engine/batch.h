@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "engine/decode_attention.h"
 #include "engine/kv_cache.h"
 #include "engine/stage_clock.h"
@@ -25,6 +26,9 @@ struct WantedRow {
   OutputRequest out;
 };
 
+// Up to 34 MB for a chunk of Llama-3.2-1B.
+using Activations = LargeVector<float>;
+
 struct Batch {
   bool decode = false;  // one row per segment, each under its action; else dense chunks
   std::vector<Segment> segments;
@@ -36,15 +40,15 @@ struct Batch {
 
   int rows() const { return static_cast<int>(tokens.size()); }
 
-  // Activations, float32, [rows][width].
-  std::vector<float> x;         // residual stream [d]
-  std::vector<float> normed;    // [d]
-  std::vector<float> q;         // [heads * dim]
-  std::vector<float> k, v;      // [kv_heads * dim]
-  std::vector<float> attended;  // [heads * dim]
-  std::vector<float> update;    // what a block adds to the residual [d]
-  std::vector<float> gate_up;   // [2 * intermediate]
-  std::vector<float> inner;     // [intermediate]
+  // float32, [rows][width].
+  Activations x;         // residual stream [d]
+  Activations normed;    // [d]
+  Activations q;         // [heads * dim]
+  Activations k, v;      // [kv_heads * dim]
+  Activations attended;  // [heads * dim]
+  Activations update;    // what a block adds to the residual [d]
+  Activations gate_up;   // [2 * intermediate]
+  Activations inner;     // [intermediate]
 
   std::vector<int> kept_channels;  // by any row, of the product at hand
   uint64_t skipped_bytes = 0;      // of weights, in the whole pass

@@ -126,8 +126,7 @@ void CpuModel::normalise(const std::vector<float>& weight, Batch& batch) const {
   });
 }
 
-void CpuModel::product(const std::vector<float>& x, int rows, const WeightView& w,
-                       std::vector<float>& y) const {
+void CpuModel::product(const Activations& x, int rows, const WeightView& w, Activations& y) const {
   if (integer_product(w))
     kernels::integer_matmul(x.data(), w.in, rows, w, {}, y.data(), w.out, mode_);
   else
@@ -194,8 +193,8 @@ void CpuModel::run_mlp(const CpuLayer& layer, Batch& batch) const {
 // activation pruning"), or of largest magnitude times the norm of their weights. W is stored by
 // channel. Weights of channels that no row keeps are not read; in larger batches, which together
 // soon keep every channel, dropped ones are only zero.
-void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const WeightView& w,
-                               const std::vector<float>& norms, std::vector<float>& y) const {
+void CpuModel::product_of_kept(Activations& x, Batch& batch, const WeightView& w,
+                               const std::vector<float>& norms, Activations& y) const {
   const int rows = batch.rows();
   const bool dropped = zero_dropped(x, batch, w.in, norms);
   if (!dropped || rows > most_skipping_sequences) return product(x, rows, w, y);
@@ -216,7 +215,7 @@ void CpuModel::product_of_kept(std::vector<float>& x, Batch& batch, const Weight
 }
 
 // Zeroes each row's dropped channels; false when no row drops any.
-bool CpuModel::zero_dropped(std::vector<float>& x, const Batch& batch, int width,
+bool CpuModel::zero_dropped(Activations& x, const Batch& batch, int width,
                             const std::vector<float>& norms) const {
   std::atomic<bool> dropped = false;
   parallel_for(batch.rows(), [&](int64_t r) {

@@ -55,9 +55,9 @@ class CpuModel final : public FrozenModel {
   void rotate(Batch& batch) const;
   void write_cache(int layer, Batch& batch) const;
   void run_mlp(const CpuLayer& layer, Batch& batch) const;
-  void product_of_kept(std::vector<float>& x, Batch& batch, const kernels::WeightView& w,
-                       const std::vector<float>& norms, std::vector<float>& y) const;
-  bool zero_dropped(std::vector<float>& x, const Batch& batch, int width,
+  void product_of_kept(Activations& x, Batch& batch, const kernels::WeightView& w,
+                       const std::vector<float>& norms, Activations& y) const;
+  bool zero_dropped(Activations& x, const Batch& batch, int width,
                     const std::vector<float>& norms) const;
   void quantise(Batch& batch) const;
   void count_weight_bytes(Batch& batch) const;
@@ -68,8 +68,7 @@ class CpuModel final : public FrozenModel {
     return precision_ == Precision::bf16 ? mode_ : kernels::MatmulMode::own;
   }
   void normalise(const std::vector<float>& weight, Batch& batch) const;
-  void product(const std::vector<float>& x, int rows, const kernels::WeightView& w,
-               std::vector<float>& y) const;
+  void product(const Activations& x, int rows, const kernels::WeightView& w, Activations& y) const;
   bool integer_product(const kernels::WeightView& w) const;
   void grow_rotary_table(int positions);
   const CpuSequence& own(const Sequence* sequence) const;
@@ -88,7 +87,7 @@ class CpuModel final : public FrozenModel {
   std::vector<std::shared_ptr<BlockPool>> pools_;
   std::vector<int64_t> pool_block_bytes_;
   Batch batch_;  // working memory, kept between passes
-  std::vector<float> head_input_, head_output_;
+  Activations head_input_, head_output_;
 };
 
 }  // namespace sol

@@ -1,11 +1,10 @@
 #include "engine/kv_cache.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+
+#include "base/large_memory.h"
 
 namespace sol {
 
@@ -13,7 +12,6 @@ namespace {
 
 constexpr int min_block_tokens = 32;
 constexpr int64_t alignment = 64;
-constexpr int64_t huge_page = 2 << 20;
 // Untouched blocks of a slab take no memory but their addresses, huge pages apart.
 constexpr int64_t largest_slab = 32 << 20, most_slab_blocks = 64;
 
@@ -50,15 +48,7 @@ BlockPool::~BlockPool() {
 }
 
 void BlockPool::add_slab() {
-  const int64_t bytes = round_up(slab_blocks_ * block_bytes_, alignment);
-  const bool huge = bytes >= 2 * huge_page;
-  const int64_t size = huge ? round_up(bytes, huge_page) : bytes;
-  void* memory = std::aligned_alloc(static_cast<size_t>(huge ? huge_page : alignment),
-                                    static_cast<size_t>(size));
-  if (!memory) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-  if (huge) madvise(memory, static_cast<size_t>(size), MADV_HUGEPAGE);  // a wish: no error if not
-#endif
+  void* memory = allocate_large(static_cast<size_t>(slab_blocks_ * block_bytes_));
   slabs_.push_back(static_cast<std::byte*>(memory));
   for (int64_t b = slab_blocks_ - 1; b >= 0; --b) free_.push_back(slabs_.back() + b * block_bytes_);
 }

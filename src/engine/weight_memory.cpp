@@ -1,23 +1,18 @@
 #include "engine/weight_memory.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
 
 #include "base/fail.h"
+#include "base/large_memory.h"
 
 namespace sol {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kLabelBytes = 512;
 
-size_t alignment_of(size_t bytes) {
-  return bytes >= kHugePage ? kHugePage : 64;
-}
 size_t round_up(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -32,7 +27,7 @@ WeightMemory::WeightMemory(std::shared_ptr<SharedMemory> shared, size_t most_byt
                            std::string_view contents)
     : shared_(std::move(shared)) {
   if (!shared_) return;
-  if (!shared_->opened()) shared_->reserve(round_up(most_bytes + kLabelBytes, kHugePage));
+  if (!shared_->opened()) shared_->reserve(round_up(most_bytes + kLabelBytes, huge_page_bytes));
   const std::string label(contents.substr(0, kLabelBytes - 1));
   const std::byte* const found =
       make(kLabelBytes, [&](std::byte* out) { std::memcpy(out, label.c_str(), label.size() + 1); });
@@ -44,26 +39,17 @@ WeightMemory::WeightMemory(std::shared_ptr<SharedMemory> shared, size_t most_byt
         held, label);
 }
 
-std::byte* WeightMemory::block(size_t bytes) {
-  const size_t alignment = alignment_of(bytes);
+std::byte* WeightMemory::allocate(size_t bytes) {
   if (shared_) {
-    const size_t begin = round_up(used_, alignment);
+    const size_t begin = round_up(used_, large_alignment(bytes));
     if (bytes > shared_->size() || begin > shared_->size() - bytes) throw std::bad_alloc();
     used_ = begin + bytes;
-    return shared_->data() + begin;
+    std::byte* const block = shared_->data() + begin;
+    prefer_huge_pages(block, bytes);
+    return block;
   }
-  void* p = std::aligned_alloc(alignment, round_up(bytes, alignment));
-  if (!p) throw std::bad_alloc();
-  blocks_.emplace_back(p);
-  return static_cast<std::byte*>(p);
-}
-
-std::byte* WeightMemory::allocate(size_t bytes) {
-  std::byte* const out = block(bytes);
-  // Whole huge pages only: the rest of the last one would be memory that nobody needs. Advice that
-  // the system does not take changes nothing.
-  if (bytes >= kHugePage) (void)madvise(out, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-  return out;
+  blocks_.emplace_back(allocate_large(bytes));
+  return static_cast<std::byte*>(blocks_.back().get());
 }
 
 const std::byte* WeightMemory::make(size_t bytes, const std::function<void(std::byte*)>& fill) {

@@ -33,8 +33,6 @@ class WeightMemory {
   bool filled() const { return shared_ && shared_->opened(); }
 
  private:
-  std::byte* block(size_t bytes);
-
   struct Free {
     void operator()(void* p) const;
   };

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "kernels/compressed.h"
 #include "kernels/int8_scales.h"
 #include "kernels/matmul.h"
@@ -16,7 +17,7 @@ constexpr int kLibraryRows = 5;
 
 // Kept by the calling thread, read by all.
 struct CodedRows {
-  std::vector<int8_t> codes;
+  LargeVector<int8_t> codes;
   std::vector<float> scales;
   int64_t stride = 0;
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "base/threads.h"
 #include "kernels/compressed.h"
 #include "kernels/int8_scales.h"
@@ -74,7 +75,8 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
   const int64_t share = (w.out + shares - 1) / shares * kPanelGrain;
   const int outputs = static_cast<int>(std::max<int64_t>(std::min(fitting, share), kPanelGrain));
   // Panels hold codes of int8, which bf16 holds exactly; their scales multiply y or, by channel, x.
-  thread_local std::vector<float> scales, scaled;
+  thread_local std::vector<float> scales;
+  thread_local LargeVector<float> scaled;
   if (w.type == WeightType::int8) int8_scales(w, {}, scales);
   const bool scale_inputs = w.type == WeightType::int8 && w.layout == Layout::in_major;
   if (scale_inputs) {

@@ -1,8 +1,8 @@
 #include "kernels/rounded_rows.h"
 
 #include <algorithm>
-#include <vector>
 
+#include "base/large_memory.h"
 #include "base/threads.h"
 
 namespace sol::kernels {
@@ -10,7 +10,7 @@ namespace sol::kernels {
 const bf16* rounded_rows(const float* x, int64_t x_stride, int rows, int in, int64_t stride) {
   // Below this many elements waking the other threads costs more than they save.
   constexpr int64_t kWorthThreads = 1 << 15;
-  thread_local std::vector<bf16> memory;
+  thread_local LargeVector<bf16> memory;
   memory.resize(static_cast<size_t>(rows * stride));
   bf16* to = memory.data();
   const Kernels& k = kernels();
