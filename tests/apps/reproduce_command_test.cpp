@@ -83,7 +83,7 @@ TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
 
   const std::string tables = read_file(out / "report.md");
   for (const char* shown : {"# Study: A <small> study", "- Seed: ", "## 2. Paired comparisons",
-                           "| Levels | Controller |", "## 9. KV pollution"})
+                            "| Levels | Controller |", "## 9. KV pollution"})
     EXPECT_NE(tables.find(shown), std::string::npos) << shown;
 
   // Every figure line is JSON and names its table.

@@ -15,10 +15,10 @@ void with_rows(int rows, const Body& body) {
 
 // --- out_major: dot products, 16 pairs at a time ---
 
-// O outputs of R rows, the outputs' weights at w, w + stride, ...
+// O outputs of R rows, `step` apart in y, their weights at w, w + stride, ...
 template <int R, int O>
 [[gnu::flatten]] void dot_tile(const bf16* x, int64_t x_stride, const bf16* w, int64_t stride,
-                               int in, float* y, int64_t y_stride) {
+                               int in, float* y, int64_t y_stride, int step) {
   constexpr int kSums = (R + 3) / 4 * 4;  // of which four are folded at once
   Vec sum[O][kSums];
   repeat<O>([&](int o) { repeat<kSums>([&](int r) { sum[o][r] = zero(); }); });
@@ -32,10 +32,7 @@ template <int R, int O>
   };
   int i = 0;
   for (; i + kPairOutputs <= in; i += kPairOutputs) {
-    for (int o = 0; o < O; ++o) {
-      const bf16* at = w + o * stride + i;
-      send_for(at, at + O * stride);
-    }
+    for (int o = 0; o < O; ++o) send_for(w + o * stride + i);
     add(i, [](const bf16* p) { return _mm512_loadu_si512(p); });
   }
   if (i < in) {
@@ -47,7 +44,8 @@ template <int R, int O>
       const Vec* of_four = sum[o] + 4 * four;
       float sums[4];
       reduce_add4(of_four[0], of_four[1], of_four[2], of_four[3], sums);
-      for (int j = 0; j < smaller(4, R - 4 * four); ++j) y[(4 * four + j) * y_stride + o] = sums[j];
+      for (int j = 0; j < smaller(4, R - 4 * four); ++j)
+        y[(4 * four + j) * y_stride + o * step] = sums[j];
     });
   });
 }
@@ -120,15 +118,12 @@ void few_out_major(const WeightView& w, const RoundedRows& x, int out_begin, int
   const int first = x.count <= kRowsTogether ? x.count : (x.count + 1) / 2;
   with_rows<kRowsTogether>(first, [&]<int First>() {
     constexpr int kSums = 24, O = smaller(kSums / First, 8);
-    const auto tile = [&]<int Outputs>(int o) {
+    for_streams<O>(out_begin, out_end, [&]<int Outputs>(int o, int step) {
       for_both_groups<First>(x.count, [&]<int R>(int r) {
-        dot_tile<R, Outputs>(x.rows + r * x.stride, x.stride, row_of<bf16>(w, o), w.stride, w.in,
-                             y + r * y_stride + o, y_stride);
+        dot_tile<R, Outputs>(x.rows + r * x.stride, x.stride, row_of<bf16>(w, o), step * w.stride,
+                             w.in, y + r * y_stride + o, y_stride, step);
       });
-    };
-    int o = out_begin;
-    for (; o + O <= out_end; o += O) tile.template operator()<O>(o);
-    for (; o < out_end; ++o) tile.template operator()<1>(o);
+    });
   });
 }
 

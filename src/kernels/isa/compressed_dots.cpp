@@ -72,8 +72,8 @@ struct Int4Blocks {
   static float row_scale(const std::byte*, int) { return 1.0f; }  // exact to multiply by
 };
 
-inline void keep_apart(int64_t& a, int64_t& b, int64_t& c) {
-  asm("" : "+r"(a), "+r"(b), "+r"(c));
+inline void keep_apart(int64_t& a, int64_t& b) {
+  asm("" : "+r"(a), "+r"(b));
 }
 
 // A chunk of one row of x.
@@ -95,45 +95,44 @@ struct FixedRow {
   }
 };
 
-// O outputs of R rows. With `add` to what earlier chunks of inputs gave.
+// O outputs of R rows, from `output` on, `step` apart. With `add` to what earlier chunks of inputs
+// gave.
 template <int R, int O, typename Blocks>
 void dot_tile(const WeightView& w, const FixedRow<Blocks>* x, int chunk, bool add, int output,
-              float* y, int64_t y_stride) {
+              int step, float* y, int64_t y_stride) {
   const std::byte* row[O];
   Vec sum[O][4];
   for (int o = 0; o < O; ++o) {
-    row[o] = row_at(w, output + o);
+    row[o] = row_at(w, output + o * step);
     for (int r = 0; r < 4; ++r) sum[o][r] = zero();
   }
-  // Where the block's codes and scales are in each row, and what is sent for meanwhile. Kept as
-  // they are (keep_apart), or the compiler makes pointers of all their sums, more than there are
-  // registers.
+  // Where the block's codes and scales are in each row. Kept as they are (keep_apart), or the
+  // compiler makes pointers of all their sums, more than there are registers.
   int64_t codes_at = int64_t{chunk} * kChunkBlocks * Blocks::kBytes;
   int64_t scales_at = Blocks::scales_at(w.in, chunk * kChunkBlocks);
-  int64_t next_at = codes_at + O * w.stride;
-  const auto add_block = [&](int b, auto groups) {
-    keep_apart(codes_at, scales_at, next_at);
+  const int groups = groups_of(smaller(kFixedChunk, w.in - chunk * kFixedChunk));
+  // Behind the chunk's codes come those of the row that the stream has next.
+  const int64_t code_bytes = int64_t{groups} * Blocks::kBytes / kBlockGroups;
+  const int64_t codes_end = codes_at + code_bytes, to_next_row = w.stride - code_bytes;
+  const auto add_block = [&](int b, auto part) {
+    keep_apart(codes_at, scales_at);
+    const int64_t ahead = codes_at + kSentAhead < codes_end ? codes_at : codes_at + to_next_row;
     Vec x_scale[R];
     for (int r = 0; r < R; ++r) x_scale[r] = set(x[r].scale[b]);
     for (int o = 0; o < O; ++o) {
-      // The rows lie one after the other: the next O of them follow.
       if constexpr (R == 1)
-        for (int line = 0; line < Blocks::kBytes; line += 64)
-          send_for(row[o] + codes_at + line, row[o] + next_at + line);
-      const auto codes = Blocks::load(row[o] + codes_at, groups);
+        for (int line = 0; line < Blocks::kBytes; line += 64) send_for(row[o] + ahead + line);
+      const auto codes = Blocks::load(row[o] + codes_at, part);
       for (int r = 0; r < R; ++r)
         sum[o][r] = fma(as_floats(Blocks::multiply(x[r].block[b], codes)),
-                        Blocks::scale(row[o] + scales_at, groups, x_scale[r]), sum[o][r]);
+                        Blocks::scale(row[o] + scales_at, part, x_scale[r]), sum[o][r]);
     }
     codes_at += Blocks::kBytes;
-    next_at += Blocks::kBytes;
     scales_at += Blocks::kScaleBytes;
   };
-  const int groups = groups_of(smaller(kFixedChunk, w.in - chunk * kFixedChunk));
   if constexpr (R == 1)
     for (int o = 0; o < O; ++o)
-      for (int line = 0; line < groups * Blocks::kScaleBytes / kBlockGroups; line += 64)
-        send_for_next_row(row[o] + O * w.stride + scales_at + line);
+      send_for_begin(row[o] + w.stride + scales_at, groups * Blocks::kScaleBytes / kBlockGroups);
   int b = 0;
   for (; (b + 1) * kBlockGroups <= groups; ++b) add_block(b, All{});
   if (b * kBlockGroups < groups) add_block(b, First{groups - b * kBlockGroups});
@@ -142,7 +141,7 @@ void dot_tile(const WeightView& w, const FixedRow<Blocks>* x, int chunk, bool ad
     reduce_add4(sum[o][0], sum[o][1], sum[o][2], sum[o][3], sums);
     const float outside = Blocks::row_scale(row[o], w.in);
     for (int r = 0; r < R; ++r) {
-      float& to = y[r * y_stride + output + o];
+      float& to = y[r * y_stride + output + o * step];
       to = add ? to + sums[r] * outside : sums[r] * outside;
     }
   }
@@ -151,15 +150,15 @@ void dot_tile(const WeightView& w, const FixedRow<Blocks>* x, int chunk, bool ad
 template <int R, typename Blocks>
 void dot_rows(const WeightView& w, const float* x, int64_t x_stride, int begin, int end, float* y,
               int64_t y_stride) {
-  constexpr int O = R == 1 ? kMatvecRows : kCodeTileOutputs;
+  constexpr int kOutputs = R == 1 ? kMatvecRows : kCodeTileOutputs;
   FixedRow<Blocks> fixed[R];
   for (int chunk = 0; chunk * kFixedChunk < w.in; ++chunk) {
     const int first = chunk * kFixedChunk;
     for (int r = 0; r < R; ++r)
       fixed[r].set_to(x + r * x_stride + first, smaller(kFixedChunk, w.in - first));
-    int o = begin;
-    for (; o + O <= end; o += O) dot_tile<R, O, Blocks>(w, fixed, chunk, chunk > 0, o, y, y_stride);
-    for (; o < end; ++o) dot_tile<R, 1, Blocks>(w, fixed, chunk, chunk > 0, o, y, y_stride);
+    for_streams<kOutputs>(begin, end, [&]<int O>(int o, int step) {
+      dot_tile<R, O, Blocks>(w, fixed, chunk, chunk > 0, o, step, y, y_stride);
+    });
   }
 }
 

@@ -23,7 +23,7 @@ struct Block {
   const Channels& channels;
   int first, count;
   const std::byte* row[kFixedChannels];
-  const std::byte* ahead[kFixedChannels];  // of the next block, to be fetched meanwhile
+  const std::byte* ahead[kFixedChannels];  // of the next block
 
   // Returns false at the list's end.
   bool advance() {
@@ -43,6 +43,10 @@ struct Block {
       ahead[c] = ahead[count - 1];
     }
     return true;
+  }
+  // The beginning of the next block's codes: `bytes` from place `at` of each row.
+  void send_for_next(int64_t at, int64_t bytes) const {
+    for (int c = 0; c < count; ++c) send_for_begin(ahead[c] + at, bytes);
   }
   // Of so many channels each.
   int steps(int each) const { return (count + each - 1) / each; }
@@ -77,8 +81,8 @@ void add_int8(const Block& block, const Int8Factors (&factors)[R], bool first_bl
   for (int p = 0; p < block.steps(2); ++p) {
     const std::byte *a = block.row[2 * p] + output, *b = block.row[2 * p + 1] + output;
     if constexpr (G == kLineGroups) {
-      send_for_next_row(block.ahead[2 * p] + output);
-      send_for_next_row(block.ahead[2 * p + 1] + output);
+      send_for(a);
+      send_for(b);
     }
     for (int g = 0; g < G; ++g) {
       const CodePairs pairs = load_pairs(a + g * kGroup, b + g * kGroup);
@@ -104,6 +108,7 @@ void stream_int8(const Channels& channels, const float* x, int64_t x_stride, int
   for (bool first = true; block.advance(); first = false) {
     Int8Factors factors[R];
     for (int r = 0; r < R; ++r) factors[r].set_to(block, x + r * x_stride);
+    block.send_for_next(out_begin, out_end - out_begin);
     int o = out_begin;
     for (; o + kLineGroups * kGroup <= out_end; o += kLineGroups * kGroup)
       add_int8<R, kLineGroups>(block, factors, first, o, out_end - o, y, y_stride);
@@ -155,7 +160,7 @@ void add_half(const Block& block, const Int4Factors<Groups>* factors, int g, int
   for (int s = 0; s < block.steps(kStepChannels); ++s) {
     const int c = s * kStepChannels;
     if constexpr (!kSecond)
-      for (int k = 0; k < kStepChannels; ++k) send_for_next_row(block.ahead[c + k] + offset);
+      for (int k = 0; k < kStepChannels; ++k) send_for(block.row[c + k] + offset);
     const StepCodes codes = load_step<kSecond>(block.row + c, offset, part);
     for (int r = 0; r < R; ++r) half[r].add(codes, factors[r].channels, s, g);
   }
@@ -182,6 +187,8 @@ void stream_int4(const Channels& channels, const float* x, int64_t x_stride, int
       add_half<R, kPiece / kGroup, false>(block, factors, g, offset, part, sums, kPiece);
       add_half<R, kPiece / kGroup, true>(block, factors, g, offset, part, sums, kPiece);
     };
+    block.send_for_next(int64_t{begin} * Int4Rows::kGroupBytes,
+                        int64_t{groups} * Int4Rows::kGroupBytes);
     int g = 0;
     for (; g + kQuad <= groups; g += kQuad) add(g, All{});
     if (g < groups) add(g, First{groups - g});

@@ -10,20 +10,19 @@ namespace {
 
 // --- out_major ---
 
-// O outputs of R rows.
+// O outputs of R rows, from `output` on, `step` apart.
 template <int R, int O>
 void dot_tile(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
-              int output, float* y, int64_t y_stride) {
+              int output, int step, float* y, int64_t y_stride) {
   const std::byte* row[O];
   DotSum sum[O][R];
-  for (int o = 0; o < O; ++o) row[o] = row_at(w, output + o);
+  for (int o = 0; o < O; ++o) row[o] = row_at(w, output + o * step);
   for_code_groups<Int8Rows>(groups_of(w.in), [&](int g, auto line) {
     WideCodes codes[R];
     for (int r = 0; r < R; ++r) codes[r] = load_codes(x + r * x_stride + g * kGroup);
     for (int o = 0; o < O; ++o) {
       const std::byte* at = row[o] + static_cast<int64_t>(g) * kGroup;
-      // The rows lie one after the other: the next O of them follow.
-      if constexpr (R == 1 && line.begins) send_for(at, at + O * w.stride);
+      if constexpr (R == 1 && line.begins) send_for(at);
       const WideCodes weights = load_codes(at);
       for (int r = 0; r < R; ++r) add_products(sum[o][r], codes[r], weights);
     }
@@ -31,16 +30,17 @@ void dot_tile(const WeightView& w, const int8_t* x, int64_t x_stride, const floa
   for (int o = 0; o < O; ++o) {
     const float scale = Int8Rows::row_scale(row[o], w.in);
     for (int r = 0; r < R; ++r)
-      y[r * y_stride + output + o] = static_cast<float>(total(sum[o][r])) * (x_scale[r] * scale);
+      y[r * y_stride + output + o * step] =
+          static_cast<float>(total(sum[o][r])) * (x_scale[r] * scale);
   }
 }
 
 template <int R, int O>
 void dot_rows(const WeightView& w, const int8_t* x, int64_t x_stride, const float* x_scale,
               int out_begin, int out_end, float* y, int64_t y_stride) {
-  int o = out_begin;
-  for (; o + O <= out_end; o += O) dot_tile<R, O>(w, x, x_stride, x_scale, o, y, y_stride);
-  for (; o < out_end; ++o) dot_tile<R, 1>(w, x, x_stride, x_scale, o, y, y_stride);
+  for_streams<O>(out_begin, out_end, [&]<int Outputs>(int o, int step) {
+    dot_tile<R, Outputs>(w, x, x_stride, x_scale, o, step, y, y_stride);
+  });
 }
 
 // --- in_major ---
@@ -66,6 +66,7 @@ void add_channels(const Channels& channels, int k, const int8_t* x, int64_t x_st
       factors[r][c / 2] =
           (at[c] & 0xffff) | static_cast<int32_t>(static_cast<uint32_t>(at[c + 1]) << 16);
   }
+  for (int c = 0; c < C; ++c) send_for_begin(ahead[c] + int64_t{group} * kGroup, outputs);
   for_code_groups<Int8Rows>(groups_of(outputs), [&](int g, auto line) {
     const int64_t offset = static_cast<int64_t>(group + g) * kGroup;
     ColumnSums sum[R];
@@ -73,8 +74,8 @@ void add_channels(const Channels& channels, int k, const int8_t* x, int64_t x_st
       sum[r] = k == 0 ? no_columns() : load_columns(sums + r * sums_stride + g * kGroup);
     for (int c = 0; c < C; c += 2) {
       if constexpr (line.begins) {
-        send_for(row[c] + offset, ahead[c] + offset);
-        send_for(row[c + 1] + offset, ahead[c + 1] + offset);
+        send_for(row[c] + offset);
+        send_for(row[c + 1] + offset);
       }
       const CodePairs pairs = load_pairs(row[c] + offset, row[c + 1] + offset);
       for (int r = 0; r < R; ++r) add_products(sum[r], pairs, factors[r][c / 2]);

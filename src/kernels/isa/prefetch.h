@@ -1,26 +1,41 @@
 // Sending for weights before they are needed. Addresses may lie beyond the weights: harmless.
 //
-// Weights arrive from memory as several short rows at once, which the processor's own prefetching
-// follows less far than it pays to look ahead. Shares of what reading alone reaches, measured on
-// bf16: 0.82 with one look 1 KB ahead in each row, 0.93 with both of the below.
+// Weights arrive from memory as several streams at once: one alone leaves the memory waiting. Where
+// the rows of a stream follow one another in memory, the processor's own prefetching and one look
+// ahead suffice. Shares of what reading alone reaches, AMD Zen 5, bf16, two threads: 0.85 to 0.96;
+// 0.73 to 0.82 where neighbouring rows were read together and the next ones sent for line by line.
 #pragma once
 
 #include "kernels/isa/simd.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 
-// The same place of the row that will be read next, into the second-level cache.
+inline constexpr int kSentAhead = 512;  // bytes
+
+// What comes soon in the same stream, into the first-level cache.
+inline void send_for(const void* at) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kSentAhead));
+}
+
+// The beginning of a piece of `bytes` that is read next and lies elsewhere: as much as send_for()
+// does not.
+inline void send_for_begin(const void* piece, int64_t bytes) {
+  for (int64_t at = 0; at < kSentAhead && at < bytes; at += 64)
+    __builtin_prefetch(static_cast<const std::byte*>(piece) + at);
+}
+
+// The same place of another row that is read next, into the second-level cache.
 inline void send_for_next_row(const void* at) {
   __builtin_prefetch(at, 0, 2);
 }
 
-// That, and what comes soon in the present row, into the first-level cache: for products that wait
-// for memory more than for anything else. Those with widened codes, which are as busy themselves,
-// lose by it.
-inline void send_for(const void* at, const void* next_row_at) {
-  constexpr uint64_t kAhead = 512;  // bytes
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kAhead));
-  send_for_next_row(next_row_at);
+// Calls body.operator()<O>(first, step) for all outputs in [begin, end), those at first, first +
+// step, ... O at a time: O streams of neighbouring rows, then what is left one by one.
+template <int O, typename Body>
+inline void for_streams(int begin, int end, const Body& body) {
+  const int each = (end - begin) / O;
+  for (int i = 0; i < each; ++i) body.template operator()<O>(begin + i, each);
+  for (int o = begin + O * each; o < end; ++o) body.template operator()<1>(o, 0);
 }
 
 }  // namespace sol::kernels::SOL_ISA_NAME

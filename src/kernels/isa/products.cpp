@@ -46,23 +46,27 @@ void dot_tile(const float* x, int64_t x_stride, const T* w, int64_t stride, int 
   }
 }
 
-// O outputs of one row.
+// O outputs of one row, `step` apart in y and `stride` elements in w.
 template <int O, typename T>
-void dot_row(const float* x, const T* w, int64_t stride, int in, float* y) {
+void dot_row(const float* x, const T* w, int64_t stride, int in, float* y, int step) {
   Vec sum[O];
   for (int o = 0; o < O; ++o) sum[o] = zero();
   for_lines<T>(in, [&](int i, auto part, auto line) {
     const Vec row = load(x + i, part);
     for (int o = 0; o < O; ++o) {
       const T* at = w + o * stride + i;
-      if constexpr (line.begins) send_for(at, at + O * stride);
+      if constexpr (line.begins) send_for(at);
       sum[o] = fma(row, load(at, part), sum[o]);
     }
   });
   if constexpr (O % 4 == 0) {
-    for (int o = 0; o < O; o += 4) reduce_add4(sum[o], sum[o + 1], sum[o + 2], sum[o + 3], y + o);
+    for (int o = 0; o < O; o += 4) {
+      float sums[4];
+      reduce_add4(sum[o], sum[o + 1], sum[o + 2], sum[o + 3], sums);
+      for (int i = 0; i < 4; ++i) y[(o + i) * step] = sums[i];
+    }
   } else {
-    for (int o = 0; o < O; ++o) y[o] = reduce_add(sum[o]);
+    for (int o = 0; o < O; ++o) y[o * step] = reduce_add(sum[o]);
   }
 }
 
@@ -82,11 +86,12 @@ void dot_rows(const float* x, int64_t x_stride, const WeightView& w, int begin, 
 template <int R, int C, typename T>
 void add_channels(const T* const (&row)[C], const T* const (&next)[C], const float (&x)[R][C],
                   bool first, int begin, int end, float* y, int64_t y_stride) {
+  for (int c = 0; c < C; ++c) send_for_begin(next[c] + begin, (end - begin) * int64_t{sizeof(T)});
   for_lines<T>(end - begin, [&](int i, auto part, auto line) {
     const int o = begin + i;
     Vec weight[C];
     for (int c = 0; c < C; ++c) {
-      if constexpr (line.begins) send_for(row[c] + o, next[c] + o);
+      if constexpr (line.begins) send_for(row[c] + o);
       weight[c] = load(row[c] + o, part);
     }
     for (int r = 0; r < R; ++r) {
@@ -205,10 +210,9 @@ void matvec_out_major(const WeightView& w, const float* x, int out_begin, int ou
     return;
   }
   with_type(w.type, [&]<typename T>(const T*) {
-    int o = out_begin;
-    for (; o + kMatvecRows <= out_end; o += kMatvecRows)
-      dot_row<kMatvecRows>(x, row_of<T>(w, o), w.stride, w.in, y + o);
-    for (; o < out_end; ++o) dot_row<1>(x, row_of<T>(w, o), w.stride, w.in, y + o);
+    for_streams<kMatvecRows>(out_begin, out_end, [&]<int O>(int o, int step) {
+      dot_row<O>(x, row_of<T>(w, o), step * w.stride, w.in, y + o, step);
+    });
   });
 }
 
