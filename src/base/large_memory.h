@@ -1,6 +1,6 @@
 // Memory for large arrays: in huge pages where the system allows it, so that reading and writing
-// them misses the translation cache less often. Under some hypervisors that is a twentieth of the
-// time, and for a prompt's activations 6 % of all (docs/performance.md).
+// them misses the translation cache less often: under some hypervisors ordinary pages are read at a
+// twentieth of the speed (docs/performance.md, "Huge pages").
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ constexpr size_t large_alignment(size_t bytes) {
   return bytes >= huge_page_bytes ? huge_page_bytes : 64;
 }
 
-// Asks the system for huge pages in [memory, memory + bytes), which begins with one. A wish:
+// Asks the system for huge pages in [memory, memory + bytes), which begins with a page. A wish:
 // without them nothing changes but the time.
 void prefer_huge_pages(void* memory, size_t bytes);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/large_memory.h"
 #include "base/threads.h"
 #include "engine/pack_weights.h"
 
@@ -58,7 +59,7 @@ void check_integer_products(const LlamaConfig& config, WeightType type) {
 size_t most_bytes(const TensorStore& store) {
   size_t bytes = 0;
   for (const auto& entry : store.tensors())
-    bytes += static_cast<size_t>(entry.second.count()) * sizeof(float) + (size_t{2} << 20);
+    bytes += static_cast<size_t>(entry.second.count()) * sizeof(float) + huge_page_bytes;
   return bytes;
 }
 

@@ -48,7 +48,11 @@ BlockPool::~BlockPool() {
 }
 
 void BlockPool::add_slab() {
-  void* memory = allocate_large(static_cast<size_t>(slab_blocks_ * block_bytes_));
+  int64_t bytes = slab_blocks_ * block_bytes_;
+  // The last page of a slab is needed as much as the others.
+  constexpr auto page = static_cast<int64_t>(huge_page_bytes);
+  if (bytes >= page) bytes = round_up(bytes, page);
+  void* memory = allocate_large(static_cast<size_t>(bytes));
   slabs_.push_back(static_cast<std::byte*>(memory));
   for (int64_t b = slab_blocks_ - 1; b >= 0; --b) free_.push_back(slabs_.back() + b * block_bytes_);
 }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/large_memory.h"
 #include "kernels/avx512_bf16/products.h"
 #include "kernels/split_product.h"
 
@@ -55,7 +54,7 @@ amx_bf16::RowPairs pairs_of(const RoundedRows& x) {
 
 // The listed channels of x, row after row. Valid until this thread's next call.
 const float* gathered(const float* x, int64_t x_stride, int rows, std::span<const int> channels) {
-  thread_local LargeVector<float> memory;
+  thread_local std::vector<float> memory;
   memory.resize(static_cast<size_t>(rows) * channels.size());
   float* to = memory.data();
   for (int r = 0; r < rows; ++r)

@@ -53,7 +53,7 @@ class FigureTable {
 struct Section {
   std::string id, title;
   std::string html;
-  std::vector<FigureTable> tables;  // for the files; `html` and `markdown` show them already
+  std::vector<FigureTable> tables;  // for the files: those shown, and those that plots stand for
   std::string markdown = {};
 
   // Shows a table and keeps it.

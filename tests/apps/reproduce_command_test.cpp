@@ -113,6 +113,37 @@ TEST_F(ReproduceCommand, GoesOnAfterAnInterruption) {
   EXPECT_TRUE(fs::exists(out / "jobs/transfer/made/2l-context-24.json"));
 }
 
+// Two seeds that found the same: their mean is what both found, without any spread.
+TEST_F(ReproduceCommand, SeedsAreComparedWhereThereAreSeveral) {
+  ASSERT_EQ(run({"--only", "spaces"}).code, 0);
+  const fs::path swept = dir.path() / "swept.json";
+  fs::copy_file(out / "jobs/sweep/made/2l.json", swept);
+  fs::remove_all(out);
+  std::ofstream(study) << "name: Seeds\n"
+                          "data: {train: {files: [text.txt]}, valid: {files: [text.txt]}, test: "
+                          "{files: [text.txt]}}\n"
+                          "evaluation: {context: 40, blocks: 3, validation_blocks: 2, budgets: 8}\n"
+                          "families: {made: {controllers: {2l: {config: "
+                       << (source_dir() / "configs/2l.yaml").string()
+                       << "}}}}\n"
+                          "experiments: {spaces: {controllers: [2l]}, seeds: {seeds: [2]}}\n";
+  ASSERT_EQ(run({"--only", "scaling"}).code, 0);
+  fs::create_directories(out / "jobs/sweep/made");
+  fs::copy_file(swept, out / "jobs/sweep/made/2l.json");
+  ASSERT_EQ(run({"--report"}).code, 0);
+  EXPECT_TRUE(fs::exists(out / "csv/seeds.csv"));
+  EXPECT_FALSE(fs::exists(out / "csv/seeds-spread.csv"));
+  fs::copy_file(swept, out / "jobs/sweep/made/2l-seed2.json");
+  ASSERT_EQ(run({"--report"}).code, 0);
+  const std::string seeds = read_file(out / "csv/seeds.csv");
+  const std::string spread = read_file(out / "csv/seeds-spread.csv");
+  // "made,2l,POLICY,FIXED,DIFFERENCE,..." and "made,2l,2,DIFFERENCE,0.0,...".
+  std::string difference = seeds.substr(seeds.find("made,2l,") + 8);
+  for (int field = 0; field < 2; ++field) difference.erase(0, difference.find(',') + 1);
+  difference.resize(difference.find(','));
+  EXPECT_NE(spread.find("made,2l,2," + difference + ",0.0,"), std::string::npos) << seeds << spread;
+}
+
 TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
   expect_error(run({"--only", "spaces,horizn"}), {"no section \"horizn\"", "horizons"});
   expect_error(run({"--report"}), {"holds no study", out.string()});
@@ -123,6 +154,9 @@ TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
   expect_error(run({"--only", "scaling"}), {"another study", "seed"});
   write_study("");
   expect_error(run({"--report", "--quick"}), {"another study", "quick"});
+  std::ofstream(out / "report.md") << "My own notes\n";
+  expect_error(run({"--report"}), {"report.md", "a study's tables"});
+  fs::remove(out / "report.md");
   std::ofstream(out / "jobs/static.json") << "{";
   expect_error(run({"--report"}), {"static.json"});
   std::ofstream(dir.path() / "text.txt", std::ios::app) << "More.\n";

@@ -23,6 +23,8 @@ const Case kCases[] = {{1, 1, 0},
                        {513, 70, 5},
                        {40, 5000, 0},
                        {5000, 9, 0},
+                       // more inputs than a compressed row's product takes at a time
+                       {8192 + 200, 19, 1},
                        // more outputs than a product takes at a time
                        {20, 17000, 0}};
 

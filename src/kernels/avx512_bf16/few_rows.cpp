@@ -1,4 +1,6 @@
-// Few rows wait for the weights: these are read as a single row's product reads them, once for all.
+// Few rows wait for the weights: these are read once for all, by output as a single row's product
+// reads them. By channel pieces are short, and sending for the next rows line by line, into the
+// first-level cache, is up to a quarter faster than looking ahead in them.
 #include "kernels/avx512_bf16/rows.h"
 #include "kernels/isa/prefetch.h"
 

@@ -121,7 +121,7 @@ void dot_tile(const WeightView& w, const FixedRow<Blocks>* x, int chunk, bool ad
     for (int r = 0; r < R; ++r) x_scale[r] = set(x[r].scale[b]);
     for (int o = 0; o < O; ++o) {
       if constexpr (R == 1)
-        for (int line = 0; line < Blocks::kBytes; line += 64) send_for(row[o] + ahead + line);
+        for (int line = 0; line < Blocks::kBytes; line += 64) send_for(row[o], ahead + line);
       const auto codes = Blocks::load(row[o] + codes_at, part);
       for (int r = 0; r < R; ++r)
         sum[o][r] = fma(as_floats(Blocks::multiply(x[r].block[b], codes)),
@@ -130,9 +130,11 @@ void dot_tile(const WeightView& w, const FixedRow<Blocks>* x, int chunk, bool ad
     codes_at += Blocks::kBytes;
     scales_at += Blocks::kScaleBytes;
   };
-  if constexpr (R == 1)
+  if constexpr (R == 1) {
+    static_assert(kChunkBlocks * Blocks::kScaleBytes <= kSentAhead, "no scale is sent for later");
     for (int o = 0; o < O; ++o)
-      send_for_begin(row[o] + w.stride + scales_at, groups * Blocks::kScaleBytes / kBlockGroups);
+      send_for_begin(row[o], w.stride + scales_at, groups * Blocks::kScaleBytes / kBlockGroups);
+  }
   int b = 0;
   for (; (b + 1) * kBlockGroups <= groups; ++b) add_block(b, All{});
   if (b * kBlockGroups < groups) add_block(b, First{groups - b * kBlockGroups});

@@ -38,15 +38,12 @@ struct Block {
     }
     // Up to a whole step any row will do, as its factor is zero.
     static_assert(kFixedChannels % kMostTogether == 0);
-    for (int c = count; c % kMostTogether != 0; ++c) {
-      row[c] = row[count - 1];
-      ahead[c] = ahead[count - 1];
-    }
+    for (int c = count; c % kMostTogether != 0; ++c) row[c] = row[count - 1];
     return true;
   }
   // The beginning of the next block's codes: `bytes` from place `at` of each row.
   void send_for_next(int64_t at, int64_t bytes) const {
-    for (int c = 0; c < count; ++c) send_for_begin(ahead[c] + at, bytes);
+    for (int c = 0; c < count; ++c) send_for_begin(ahead[c], at, bytes);
   }
   // Of so many channels each.
   int steps(int each) const { return (count + each - 1) / each; }

@@ -66,7 +66,7 @@ void add_channels(const Channels& channels, int k, const int8_t* x, int64_t x_st
       factors[r][c / 2] =
           (at[c] & 0xffff) | static_cast<int32_t>(static_cast<uint32_t>(at[c + 1]) << 16);
   }
-  for (int c = 0; c < C; ++c) send_for_begin(ahead[c] + int64_t{group} * kGroup, outputs);
+  for (int c = 0; c < C; ++c) send_for_begin(ahead[c], int64_t{group} * kGroup, outputs);
   for_code_groups<Int8Rows>(groups_of(outputs), [&](int g, auto line) {
     const int64_t offset = static_cast<int64_t>(group + g) * kGroup;
     ColumnSums sum[R];

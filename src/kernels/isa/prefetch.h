@@ -1,4 +1,5 @@
-// Sending for weights before they are needed. Addresses may lie beyond the weights: harmless.
+// Streams of weights, and sending for them before they are needed. Addresses may lie beyond the
+// weights: harmless.
 //
 // Weights arrive from memory as several streams at once: one alone leaves the memory waiting. Where
 // the rows of a stream follow one another in memory, the processor's own prefetching and one look
@@ -12,16 +13,21 @@ namespace sol::kernels::SOL_ISA_NAME {
 
 inline constexpr int kSentAhead = 512;  // bytes
 
-// What comes soon in the same stream, into the first-level cache.
-inline void send_for(const void* at) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(at) + kSentAhead));
+inline void send(const void* base, int64_t offset) {
+  // As a number: what lies beyond the weights is no place for a pointer.
+  const uint64_t at = reinterpret_cast<uint64_t>(base) + static_cast<uint64_t>(offset);
+  __builtin_prefetch(reinterpret_cast<const void*>(at));
 }
 
-// The beginning of a piece of `bytes` that is read next and lies elsewhere: as much as send_for()
-// does not.
-inline void send_for_begin(const void* piece, int64_t bytes) {
-  for (int64_t at = 0; at < kSentAhead && at < bytes; at += 64)
-    __builtin_prefetch(static_cast<const std::byte*>(piece) + at);
+// What comes soon behind place `offset` of the same stream, into the first-level cache.
+inline void send_for(const void* stream, int64_t offset = 0) {
+  send(stream, offset + kSentAhead);
+}
+
+// The beginning of `bytes` that are read next and lie elsewhere, at `offset` from `row`: as much as
+// send_for() does not.
+inline void send_for_begin(const void* row, int64_t offset, int64_t bytes) {
+  for (int64_t at = 0; at < kSentAhead && at < bytes; at += 64) send(row, offset + at);
 }
 
 // The same place of another row that is read next, into the second-level cache.

@@ -86,7 +86,8 @@ void dot_rows(const float* x, int64_t x_stride, const WeightView& w, int begin, 
 template <int R, int C, typename T>
 void add_channels(const T* const (&row)[C], const T* const (&next)[C], const float (&x)[R][C],
                   bool first, int begin, int end, float* y, int64_t y_stride) {
-  for (int c = 0; c < C; ++c) send_for_begin(next[c] + begin, (end - begin) * int64_t{sizeof(T)});
+  for (int c = 0; c < C; ++c)
+    send_for_begin(next[c] + begin, 0, (end - begin) * int64_t{sizeof(T)});
   for_lines<T>(end - begin, [&](int i, auto part, auto line) {
     const int o = begin + i;
     Vec weight[C];
@@ -222,6 +223,7 @@ void matmul_out_major(const WeightView& w, const float* x, int64_t x_stride, int
     matmul_out_major_compressed(w, x, x_stride, rows, out_begin, out_end, y, y_stride);
     return;
   }
+  if (rows == 1) return matvec_out_major(w, x, out_begin, out_end, y);
   // Outputs in blocks whose weights stay in the second-level cache while all rows pass over them.
   constexpr int64_t kBlockBytes = 512 * 1024;
   const int64_t row_bytes = static_cast<int64_t>(w.in) * (w.type == WeightType::f32 ? 4 : 2);
