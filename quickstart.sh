@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 model=models/default
-controller=$model/controllers/2l-harsh
+controller=$model/controllers/2l-enforced
 out=out/quickstart
 sol=build/sol
 prompt="The old house stood at the end of the village, and"
@@ -31,7 +31,7 @@ scripts/build.sh -DSOL_TESTS=OFF
 if [ ! -f "$controller/controller.json" ]; then
   echo "quickstart: the shipped controller is missing: $controller has no controller.json." >&2
   echo "quickstart: check out the repository in full, or train one:" >&2
-  echo "quickstart:   $sol train configs/default-2l-harsh.yaml --data data/novels-train.txt.zst -o $controller" >&2
+  echo "quickstart:   $sol train configs/default-2l-enforced.yaml --data data/novels-train.txt.zst -o $controller" >&2
   exit 1
 fi
 mkdir -p "$out"

@@ -103,7 +103,9 @@ void add_calibrate_command(CLI::App& app) {
                    "Lengths of the context, ascending (default: 64, 256, ... 16384)")
       ->delimiter(',')
       ->check(at_least(2));
-  command->add_option("--repetitions", flags->measurement.repetitions, "Medians of so many")
+  command
+      ->add_option("--repetitions", flags->measurement.repetitions,
+                   "Repetitions, of which the fastest counts")
       ->check(at_least(1))
       ->capture_default_str();
   add_sequence_flags(*command, flags->sequence);

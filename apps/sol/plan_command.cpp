@@ -74,7 +74,7 @@ void print_time(const TrainingConfig& config, const TimePlan& plan, int processe
   print("  {:<36}{:>10}\n", fmt::format("{} updates", config.updates),
         format_duration(collection * plan.collections));
   if (processes > 1)
-    print("  {} processes share these processors, and take about as long\n", processes);
+    print("  {} processes share these processors, and take about as long or less\n", processes);
 }
 
 // On more machines like this one, joined by a network of 10 Gbit/s.

@@ -1,5 +1,5 @@
 // A study: which controllers are trained for a model, and how they are looked at; one YAML file
-// (docs/formats.md, "Studies").
+// (docs/formats.md, "Study").
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A directory of prepared data: a corpus as files of token ids ("shards") and the manifest that
-// says which of them are finished (docs/formats.md, "Prepared data").
+// says which of them are finished (docs/formats.md, "Corpora and prepared data").
 #pragma once
 
 #include <cstdint>
