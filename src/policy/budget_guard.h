@@ -24,7 +24,13 @@ class BudgetGuard {
   void open_actions(const Features& features, int counted, int left, std::span<uint8_t> open) const;
 
  private:
-  std::array<std::vector<float>, 3> levels_;
+  struct AxisLevels {
+    std::vector<float> levels;
+    double slack = 0;
+    // Which may be next where `spent` is the sum so far and `total` the one to be met.
+    std::vector<uint8_t> open(double spent, double total, int left) const;
+  };
+  std::array<AxisLevels, 3> axes_;
 };
 
 }  // namespace sol
