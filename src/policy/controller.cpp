@@ -140,8 +140,8 @@ void Controller::set_frontier(std::vector<FrontierPoint> frontier) {
 }
 
 std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {
-  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs,
-                             settings_.enforced);
+  const auto guard = settings_.enforced ? std::make_shared<const BudgetGuard>(space_) : nullptr;
+  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs, guard);
 }
 
 Budget Controller::budget_for_ms(double ms, int keys) const {

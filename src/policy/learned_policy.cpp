@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "base/fail.h"
 #include "base/random.h"
 #include "base/threads.h"
-#include "policy/budget_guard.h"
 #include "policy/cost_table.h"
 #include "policy/policies.h"
 
@@ -25,16 +23,16 @@ class LearnedPolicy final : public Policy {
  public:
   LearnedPolicy(ActionSpace space, std::shared_ptr<const PolicyNetwork> network, double temperature,
                 uint64_t seed, bool deterministic, std::shared_ptr<const CostTable> costs,
-                bool enforced)
+                std::shared_ptr<const BudgetGuard> guard)
       : space_(std::move(space)),
         network_(std::move(network)),
         temperature_(temperature),
         seed_(seed),
         mode_(deterministic ? kernels::MatmulMode::own : kernels::MatmulMode::library),
-        costs_(std::move(costs)) {
+        costs_(std::move(costs)),
+        guard_(std::move(guard)) {
     if (costs_) require_times_fit(space_);
-    if (costs_ && enforced) fail("learned policy: a budget of time cannot be enforced");
-    if (enforced) guard_.emplace(space_);
+    if (costs_ && guard_) fail("learned policy: a budget of time cannot be enforced");
     if (network_->shape().actions != space_.size())
       fail("learned policy: the network has {} actions, the action space {}",
            network_->shape().actions, space_.size());
@@ -127,7 +125,7 @@ class LearnedPolicy final : public Policy {
   uint64_t seed_;
   kernels::MatmulMode mode_;
   std::shared_ptr<const CostTable> costs_;
-  std::optional<BudgetGuard> guard_;
+  std::shared_ptr<const BudgetGuard> guard_;
 };
 
 }  // namespace
@@ -135,9 +133,10 @@ class LearnedPolicy final : public Policy {
 std::unique_ptr<Policy> make_learned_policy(ActionSpace space,
                                             std::shared_ptr<const PolicyNetwork> network,
                                             double temperature, uint64_t seed, bool deterministic,
-                                            std::shared_ptr<const CostTable> costs, bool enforced) {
+                                            std::shared_ptr<const CostTable> costs,
+                                            std::shared_ptr<const BudgetGuard> guard) {
   return std::make_unique<LearnedPolicy>(std::move(space), std::move(network), temperature, seed,
-                                         deterministic, std::move(costs), enforced);
+                                         deterministic, std::move(costs), std::move(guard));
 }
 
 }  // namespace sol

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "policy/budget_guard.h"
 #include "policy/network.h"
 #include "sol/policy.h"
 
@@ -66,16 +67,15 @@ std::unique_ptr<Policy> make_replay_policy(ActionSpace space, RecordedSchedules 
 // softmax(logits / temperature), each draw keyed by (seed, id.sequence, id.rollout, step counted
 // over the sequence's episodes). `deterministic` uses our own products only (see
 // PolicyNetwork::step). `costs`, if given, makes its budgets shares of the dense time
-// (Policy::costs). `enforced` closes actions after which a budget could not be met any more
-// (BudgetGuard). Throws Error when the network has another number of actions than the space, for a
-// negative temperature, for a space whose bits cost nothing beside costs, and for enforced budgets
-// of time.
+// (Policy::costs). `guard`, if given, closes actions after which a budget could not be met any
+// more. Throws Error when the network has another number of actions than the space, for a negative
+// temperature, for a space whose bits cost nothing beside costs, and for enforced budgets of time.
 std::unique_ptr<Policy> make_learned_policy(ActionSpace space,
                                             std::shared_ptr<const PolicyNetwork> network,
                                             double temperature = 0.0, uint64_t seed = 0,
                                             bool deterministic = false,
                                             std::shared_ptr<const CostTable> costs = nullptr,
-                                            bool enforced = false);
+                                            std::shared_ptr<const BudgetGuard> guard = nullptr);
 
 // The two neighbouring levels around a target: share `p_high` of the steps at index `high`, the
 // others at `low`, averages to the target; both are the same level when the target lies on one or

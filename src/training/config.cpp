@@ -228,6 +228,10 @@ Json budget_json(const BudgetSource& source) {
 
 }  // namespace
 
+std::shared_ptr<const BudgetGuard> TrainingConfig::budget_guard() const {
+  return enforced ? std::make_shared<const BudgetGuard>(space) : nullptr;
+}
+
 PolicyNetworkShape TrainingConfig::network_shape(int hidden_size) const {
   PolicyNetworkShape shape = policy;
   shape.hidden_size = hidden_size;

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "policy/budget_guard.h"
 #include "policy/network.h"
 #include "sol/action_space.h"
 #include "sol/controller.h"
@@ -67,8 +69,9 @@ struct TrainingConfig {
   int block_length() const { return context + horizon + 1; }
   // Of the policy that is trained: `policy` for this action space and a model of that width.
   PolicyNetworkShape network_shape(int hidden_size) const;
-  int minibatch_schedules() const;              // max(1, minibatch / T)
-  double entropy_weight(int64_t update) const;  // of the loss after so many AdamW steps
+  std::shared_ptr<const BudgetGuard> budget_guard() const;  // null unless budgets are enforced
+  int minibatch_schedules() const;                          // max(1, minibatch / T)
+  double entropy_weight(int64_t update) const;              // of the loss after so many AdamW steps
   // Whether something changes with a run's progress: then the run's length belongs to it, and
   // prolonged it would be another one.
   bool depends_on_length() const;

@@ -95,12 +95,11 @@ void measure_update(TimePlan& plan, TorchNetwork& network, const TrainingConfig&
 
 TimePlan measure_time(FrozenModel& model, const TrainingConfig& config) {
   const PolicyNetworkShape shape = config.network_shape(model.config().hidden_size);
-  TorchNetwork network(
-      shape, initial_parameters(shape, config.seed), false,
-      config.enforced ? std::make_shared<const BudgetGuard>(config.space) : nullptr);
+  const auto guard = config.budget_guard();
+  TorchNetwork network(shape, initial_parameters(shape, config.seed), false, guard);
   const auto policy = make_learned_policy(
       config.space, std::make_shared<const PolicyNetwork>(shape, network.parameters()),
-      config.loss.temperature, config.seed, false, nullptr, config.enforced);
+      config.loss.temperature, config.seed, false, nullptr, guard);
   const int near = std::min(short_context, config.context);
   const int steps = std::min(config.horizon, measured_steps);
   const auto roll = [&](int batch, int context) {

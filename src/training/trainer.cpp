@@ -80,7 +80,7 @@ class Trainer {
         shape_(config.network_shape(model.config().hidden_size)),
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config, options)),
-        guard_(config.enforced ? std::make_shared<const BudgetGuard>(config.space) : nullptr),
+        guard_(config.budget_guard()),
         network_(shape_, first_parameters(), options.deterministic, guard_),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out) {}
@@ -275,7 +275,7 @@ class Trainer {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
     const auto policy =
         make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed,
-                            options_.deterministic, options_.costs, config_.enforced);
+                            options_.deterministic, options_.costs, guard_);
     const auto on_batch = [&](int64_t steps) {
       if (callbacks_.on_batch)
         callbacks_.on_batch(

@@ -261,7 +261,8 @@ TEST_F(LearnedPolicy, DrawsDependOnSeedSequenceRolloutAndStepOnly) {
 TEST_F(LearnedPolicy, EnforcedBudgetsAreMetWhateverTheNetworkSays) {
   const ActionSpace space = test::two_levels();
   for (const double temperature : {0.0, 1.3}) {
-    const auto policy = make_learned_policy(space, network_, temperature, 7, false, nullptr, true);
+    const auto policy = make_learned_policy(space, network_, temperature, 7, false, nullptr,
+                                            std::make_shared<const BudgetGuard>(space));
     for (const float share : {0.0f, 0.3f, 0.5f, 0.8f, 1.0f}) {
       const Budget budget{0.1f + 0.9f * share, 0.6f + 0.4f * share, 0.3125f + 0.6875f * share};
       Episode episode(space, budget, {.horizon = 16});

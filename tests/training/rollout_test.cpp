@@ -162,8 +162,8 @@ TEST(Rollout, LearnedPolicySamplesAndAgreesWithTheTrainingNetwork) {
 
 TEST(Rollout, EnforcedBudgetsAreMetAndBothNetworksAgreeOnWhatIsClosed) {
   SmallRollout small;
-  const auto policy =
-      make_learned_policy(small.space, small.network, 1.3, 11, false, nullptr, true);
+  const auto policy = make_learned_policy(small.space, small.network, 1.3, 11, false, nullptr,
+                                          std::make_shared<const BudgetGuard>(small.space));
   auto schedules = roll_out(*small.model, *policy, small.config, small.inputs);
   TorchNetwork network(small.shape, small.network->parameters(), false,
                        std::make_shared<const BudgetGuard>(small.space));
