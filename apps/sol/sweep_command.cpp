@@ -118,6 +118,11 @@ void run_sweep_command(SweepFlags& flags) {
   SweepRequest sweep_request;
   sweep_request.policy = policy.get();
   for (const std::string& baseline : flags.baselines) {
+    if (baseline == elsewhere_baseline) {
+      if (baseline != flags.baselines.back()) fail("--baselines: {} comes last", baseline);
+      sweep_request.elsewhere = true;
+      continue;
+    }
     baselines.push_back(make_named_policy(baseline, parts));
     sweep_request.baselines.push_back(baselines.back().get());
   }
@@ -187,9 +192,10 @@ void add_sweep_command(CLI::App& app) {
                    "What is judged (default: learned with a controller, else random-matched)")
       ->type_name("NAME");
   command
-      ->add_option(
-          "--baselines", flags->baselines,
-          "What it is judged against: fixed, emc, dac, random-matched, random-uniform, ...")
+      ->add_option("--baselines", flags->baselines,
+                   "What it is judged against: fixed, emc, dac, random-matched, random-uniform, "
+                   "..., and, last, "
+                   "elsewhere: its own schedules on other blocks")
       ->delimiter(',')
       ->type_name("NAMES")
       ->capture_default_str();

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include "base/fail.h"
 #include "policy/policies.h"
@@ -20,6 +22,18 @@ std::vector<int64_t> reference_batches(int64_t sequences) {
   return sizes;
 }
 
+// "fixed@1000": the fixed mix from its sequence 1000 on. Nothing for other names.
+std::optional<uint64_t> shifted_fixed(const std::string& name) {
+  constexpr std::string_view prefix = "fixed@";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  uint64_t first = 0;
+  const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(begin, end, first);
+  if (error != std::errc{} || stop != end || first < 1 || first > 1000000000)
+    fail("policy '{}': expected fixed@N with a whole N from 1 to 1000000000", name);
+  return first;
+}
+
 }  // namespace
 
 const std::vector<std::string>& policy_names() {
@@ -30,6 +44,7 @@ const std::vector<std::string>& policy_names() {
 }
 
 bool mixes_levels(const std::string& name) {
+  if (shifted_fixed(name)) return true;
   const auto& names = policy_names();
   return std::ranges::find(names, name) != names.end() && name != "dense" && name != "learned";
 }
@@ -38,6 +53,7 @@ std::unique_ptr<Policy> make_named_policy(const std::string& name, const PolicyP
   const ActionSpace& space = parts.space;
   if (name == "dense") return make_constant_policy(Action{});
   if (name == "fixed") return make_fixed_policy(space);
+  if (const auto first = shifted_fixed(name)) return make_fixed_policy(space, *first);
   if (name == "fixed-reference") {
     if (parts.sequences < 1)
       fail(
@@ -56,7 +72,7 @@ std::unique_ptr<Policy> make_named_policy(const std::string& name, const PolicyP
   // An action starts with k and a digit; anything else is a misspelt name.
   if (name.size() > 1 && name[0] == 'k' && name[1] >= '0' && name[1] <= '9')
     return make_constant_policy(parse_action(name));
-  fail("unknown policy '{}'; known: {}, or an action such as k050-s070-q8", name,
+  fail("unknown policy '{}'; known: {}, fixed@N, or an action such as k050-s070-q8", name,
        fmt::join(policy_names(), ", "));
 }
 

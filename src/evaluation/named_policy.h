@@ -12,7 +12,8 @@
 
 namespace sol {
 
-// The names make_named_policy knows, besides an action such as "k050-s070-q8".
+// The names make_named_policy knows, besides an action such as "k050-s070-q8" and "fixed@1000", the
+// fixed mix from its sequence 1000 on: how much is luck shows when several of these are compared.
 const std::vector<std::string>& policy_names();
 
 // Whether the policy of that name chooses among a space's levels to meet a budget; the others are

@@ -42,6 +42,18 @@ struct Pass {
   }
 };
 
+// What the policy chose on each block, for the block before it. One rollout per point.
+std::unique_ptr<Policy> schedules_of_next_blocks(
+    const ActionSpace& space, const std::vector<int64_t>& blocks,
+    const std::vector<std::vector<BlockResult>>& points) {
+  RecordedSchedules schedules;
+  for (size_t point = 0; point < points.size(); ++point)
+    for (size_t b = 0; b < blocks.size(); ++b)
+      schedules[{static_cast<uint64_t>(blocks[b]), static_cast<uint32_t>(point)}] =
+          points[point][(b + 1) % blocks.size()].actions;
+  return make_replay_policy(space, std::move(schedules));
+}
+
 }  // namespace
 
 Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
@@ -52,9 +64,13 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     fail("a sweep of {} budgets was told of {} whether they lie inside the trained ranges",
          request.budgets.size(), request.inside.size());
 
+  if (request.elsewhere && evaluator.indices().size() < 2)
+    fail("baseline {} plays schedules of another block; here there is one only",
+         elsewhere_baseline);
+
   const ActionSpace& space = request.policy->space();
   const bool by_time = request.policy->costs() != nullptr;
-  if (by_time && request.match_requested && !request.baselines.empty())
+  if (by_time && request.match_requested && (!request.baselines.empty() || request.elsewhere))
     fail(
         "policy {} is asked for times, baselines for averages: they can be compared at the "
         "averages that it realises only",
@@ -70,6 +86,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
               .seconds = 0,
               .decoded_tokens = 0};
   for (const Policy* baseline : request.baselines) sweep.baselines.push_back(baseline->name());
+  if (request.elsewhere) sweep.baselines.emplace_back(elsewhere_baseline);
 
   const size_t baselines = request.baselines.size();
   sweep.points.resize(request.budgets.size());
@@ -77,20 +94,21 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     SweepPoint& point = sweep.points[i];
     point.requested = by_time ? request.budgets[i] : space.clamp_off_axes(request.budgets[i]);
     point.inside = request.inside.empty() || request.inside[i];
-    if (request.match_realised) point.realised.resize(baselines);
-    if (request.match_requested) point.requested_budget.resize(baselines);
+    if (request.match_realised) point.realised.resize(sweep.baselines.size());
+    if (request.match_requested) point.requested_budget.resize(sweep.baselines.size());
   }
 
   const auto blocks = static_cast<int64_t>(evaluator.indices().size());
   const auto points = static_cast<int64_t>(sweep.points.size());
   const int64_t baseline_arms = points * static_cast<int64_t>(baselines);
-  const int64_t total = blocks * (1 + points + (request.match_requested ? baseline_arms : 0) +
-                                  (request.match_realised ? baseline_arms : 0));
+  const int64_t total =
+      blocks * (1 + points + (request.match_requested ? baseline_arms : 0) +
+                (request.match_realised ? baseline_arms : 0) + (request.elsewhere ? points : 0));
   int64_t before = 0;
-  const auto run = [&](const Pass& pass) {
+  const auto run = [&](const Pass& pass, bool keep_actions) {
     const auto arms = static_cast<int64_t>(pass.arms.size());
-    const auto results = evaluator.run(
-        pass.arms, false,
+    auto results = evaluator.run(
+        pass.arms, keep_actions,
         [&](int64_t done, int64_t) {
           if (progress) progress(before + done * arms, total);
         },
@@ -100,29 +118,41 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
       *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], space);
       pass.places[i]->asked_time = pass.arms[i].policy->costs() != nullptr;
     }
+    return results;
   };
 
   const Stopwatch stopwatch;
   const auto dense = make_constant_policy(Action{});
   Pass first;
+  for (size_t i = 0; i < sweep.points.size(); ++i)
+    first.add(request.policy, sweep.points[i].requested, i, sweep.points[i].policy);
   first.add(dense.get(), Budget{}, 0, sweep.dense);
-  for (size_t i = 0; i < sweep.points.size(); ++i) {
+  for (size_t i = 0; i < sweep.points.size() && request.match_requested; ++i) {
     SweepPoint& point = sweep.points[i];
-    first.add(request.policy, point.requested, i, point.policy);
-    if (request.match_requested)
-      for (size_t b = 0; b < baselines; ++b)
-        first.add(request.baselines[b], point.requested, i, point.requested_budget[b]);
+    for (size_t b = 0; b < baselines; ++b)
+      first.add(request.baselines[b], point.requested, i, point.requested_budget[b]);
   }
-  run(first);
+  auto chosen = run(first, request.elsewhere);
+  chosen.resize(sweep.points.size());
 
-  if (request.match_realised && baselines > 0) {
-    Pass second;
-    for (size_t i = 0; i < sweep.points.size(); ++i) {
-      SweepPoint& point = sweep.points[i];
-      for (size_t b = 0; b < baselines; ++b)
-        second.add(request.baselines[b], point.policy.realised, i, point.realised[b]);
-    }
-    run(second);
+  Pass second;
+  for (size_t i = 0; i < sweep.points.size() && request.match_realised; ++i) {
+    SweepPoint& point = sweep.points[i];
+    for (size_t b = 0; b < baselines; ++b)
+      second.add(request.baselines[b], point.policy.realised, i, point.realised[b]);
+  }
+  std::unique_ptr<Policy> elsewhere;
+  std::vector<Outcome> transplanted(sweep.points.size());
+  if (request.elsewhere) {
+    elsewhere = schedules_of_next_blocks(space, sweep.blocks, chosen);
+    for (size_t i = 0; i < sweep.points.size(); ++i)
+      second.add(elsewhere.get(), sweep.points[i].policy.realised, i, transplanted[i]);
+  }
+  if (!second.arms.empty()) run(second, false);
+  for (size_t i = 0; i < sweep.points.size() && request.elsewhere; ++i) {
+    SweepPoint& point = sweep.points[i];
+    if (request.match_realised) point.realised.back() = transplanted[i];
+    if (request.match_requested) point.requested_budget.back() = transplanted[i];
   }
   sweep.seconds = stopwatch.seconds();
   sweep.decoded_tokens = before * sweep.protocol.horizon;

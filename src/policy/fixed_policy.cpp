@@ -1,5 +1,7 @@
 // The fixed baseline (docs/arithmetic.md, "Fixed baseline"): what a user without a controller would
 // do to meet a budget that lies between two levels.
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 
@@ -58,9 +60,12 @@ std::array<int, 3> diffuse(FixedState& state) {
 
 class FixedPolicy final : public Policy {
  public:
-  explicit FixedPolicy(ActionSpace space) : space_(std::move(space)) {}
+  FixedPolicy(ActionSpace space, uint64_t first_sequence)
+      : space_(std::move(space)), first_sequence_(first_sequence) {}
 
-  std::string name() const override { return "fixed"; }
+  std::string name() const override {
+    return first_sequence_ == 0 ? "fixed" : fmt::format("fixed@{}", first_sequence_);
+  }
   const ActionSpace& space() const override { return space_; }
 
   std::unique_ptr<PolicyState> begin(const Budget& budget, int horizon,
@@ -95,19 +100,21 @@ class FixedPolicy final : public Policy {
       const uint64_t t = state.first_step + static_cast<uint64_t>(seen.step);
       for (size_t axis = 0; axis < 3; ++axis) {
         const LevelMix& mix = state.mixes[axis];
-        levels[axis] = point(axis, state.id.sequence, t) < mix.p_high ? mix.high : mix.low;
+        levels[axis] =
+            point(axis, first_sequence_ + state.id.sequence, t) < mix.p_high ? mix.high : mix.low;
       }
     }
     return space_.index(levels[0], levels[1], levels[2]);
   }
 
   ActionSpace space_;
+  uint64_t first_sequence_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_fixed_policy(ActionSpace space) {
-  return std::make_unique<FixedPolicy>(std::move(space));
+std::unique_ptr<Policy> make_fixed_policy(ActionSpace space, uint64_t first_sequence) {
+  return std::make_unique<FixedPolicy>(std::move(space), first_sequence);
 }
 
 }  // namespace sol

@@ -15,8 +15,8 @@ namespace sol {
 // Mixes the two levels around the target on each axis so that the average is met over both
 // sequences i and steps t, deterministically from (i, t) only, axes decorrelated by different
 // multipliers; a single sequence uses error diffusion over t (docs/arithmetic.md, "Fixed
-// baseline").
-std::unique_ptr<Policy> make_fixed_policy(ActionSpace space);
+// baseline"). `first_sequence` is added to i: other draws, as it were, of the same mix.
+std::unique_ptr<Policy> make_fixed_policy(ActionSpace space, uint64_t first_sequence = 0);
 
 // The authors' fixed baseline: a round robin over the sequences of each batch, for comparison with
 // the paper. Sequence i of an evaluation is the i-th over `batch_sizes`, whose prefixes are of one

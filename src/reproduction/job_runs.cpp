@@ -67,6 +67,10 @@ Sweep sweep_over(Laboratory& lab, const Controller& controller, BlockEvaluator& 
   SweepRequest request;
   request.policy = learned.get();
   for (const std::string& name : baselines) {
+    if (name == elsewhere_baseline) {
+      request.elsewhere = true;
+      continue;
+    }
     owned.push_back(lab.policy(name, controller, block_count(evaluator)));
     request.baselines.push_back(owned.back().get());
   }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/yaml.h"
 #include "evaluation/named_policy.h"
+#include "evaluation/sweep.h"
 
 namespace sol {
 namespace {
@@ -118,10 +119,15 @@ void read_spaces(YamlMap map, Study& study) {
   spaces.controllers = map.get_or("controllers", spaces.controllers);
   check_known(study, map, "controllers", spaces.controllers);
   spaces.baselines = map.get_or("baselines", spaces.baselines);
-  for (const std::string& name : spaces.baselines)
-    if (!mixes_levels(name))
+  for (const std::string& name : spaces.baselines) {
+    if (name == elsewhere_baseline) {
+      if (&name != &spaces.baselines.back())
+        fail("{}: \"{}\" comes last", map.place("baselines"), name);
+    } else if (!mixes_levels(name)) {
       fail("{}: \"{}\" is no policy that mixes levels to meet a budget", map.place("baselines"),
            name);
+    }
+  }
   if (spaces.baselines.empty() || spaces.baselines.front() != "fixed")
     fail("{}: \"fixed\" must be the first baseline: every verdict is against it",
          map.place("baselines"));

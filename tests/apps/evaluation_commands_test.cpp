@@ -107,18 +107,18 @@ TEST_F(EvaluationCommands, SweepWritesAReportAndStoresAFrontier) {
   const std::string path = controller();
   const RunResult result =
       run("sweep", {"-c", path, "--keep", "0.3,0.8", "--prune", "0.4:0.8:0.2", "--bits", "8",
-                    "--blocks", "4", "--bootstrap", "200", "--baselines", "fixed,random-matched",
-                    "--store-frontier", "-o", out.string()});
+                    "--blocks", "4", "--bootstrap", "200", "--baselines",
+                    "fixed,random-matched,elsewhere", "--store-frontier", "-o", out.string()});
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
-  for (const char* word : {"fixed", "random-matched", "realised", "requested", "inside", "all",
-                           "requests met", "report.html"})
+  for (const char* word : {"fixed", "random-matched", "elsewhere", "realised", "requested",
+                           "inside", "all", "requests met", "report.html"})
     EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
   for (const char* name : {"points.csv", "points.jsonl", "summary.json", "report.html"})
     EXPECT_TRUE(fs::exists(out / name)) << name;
   const Json summary = read_json(out / "summary.json");
   EXPECT_EQ(summary["settings"]["points"], 6);
   EXPECT_EQ(summary["settings"]["horizon"], 8);  // the controller's
-  EXPECT_EQ(summary["comparisons"].size(), 8u);
+  EXPECT_EQ(summary["comparisons"].size(), 12u);
   EXPECT_NE(summary["run"]["command"].get<std::string>().find("sweep"), std::string::npos);
 
   const auto frontier = Controller::load(path).settings().frontier;

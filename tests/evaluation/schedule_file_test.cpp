@@ -126,7 +126,10 @@ TEST(NamedPolicy, KnowsItsNames) {
   EXPECT_EQ(make_named_policy("random-uniform", parts)->name(), "random-uniform");
   EXPECT_EQ(make_named_policy("k050-s070-q8", parts)->name(), "k050-s070-q8");
   EXPECT_TRUE(make_named_policy("dense", parts)->space().action(0).dense());
-  for (const char* bad : {"", "learnt", "keep", "k050", "learned"})
+  EXPECT_EQ(make_named_policy("fixed@1000", parts)->name(), "fixed@1000");
+  EXPECT_TRUE(mixes_levels("fixed@1000"));
+  for (const char* bad : {"", "learnt", "keep", "k050", "learned", "fixed@", "fixed@0", "fixed@-1",
+                          "fixed@1x", "fixed@99999999999999999999"})
     EXPECT_THROW(make_named_policy(bad, parts), Error) << bad;
   EXPECT_THROW(make_named_policy("emc", PolicyParts{}), Error);
   EXPECT_THROW(make_named_policy("fixed-reference", PolicyParts{}), Error);

@@ -105,6 +105,86 @@ TEST_F(SweepTest, BaselinesMeetBothBudgets) {
   EXPECT_LT(sweep.dense.perplexity, sweep.points[0].policy.perplexity);
 }
 
+// The schedule follows the text: which steps are dense depends on the block.
+class Reader final : public Policy {
+ public:
+  std::string name() const override { return "reader"; }
+  const ActionSpace& space() const override { return space_; }
+  std::unique_ptr<PolicyState> begin(const Budget&, int, const EpisodeId& id) const override {
+    auto state = std::make_unique<State>();
+    state->sequence = id.sequence;
+    return state;
+  }
+  void next(std::span<PolicyStep> steps) const override {
+    for (PolicyStep& step : steps) step.action = action(*step.state, step.observation->step);
+  }
+  int action(uint64_t sequence, int t) const {
+    return static_cast<uint64_t>(t) % 4 == sequence % 4 ? space_.dense_index() : 0;
+  }
+
+ private:
+  struct State : PolicyState {
+    uint64_t sequence = 0;
+  };
+  int action(const PolicyState& state, int t) const {
+    return action(static_cast<const State&>(state).sequence, t);
+  }
+  ActionSpace space_ = harsh_space();
+};
+
+TEST_F(SweepTest, ElsewherePlaysWhatWasChosenOnTheNextBlock) {
+  const Reader reader;
+  SweepRequest what = request();
+  what.policy = &reader;
+  what.elsewhere = true;
+  const Sweep sweep = run(what);
+  EXPECT_EQ(sweep.baselines, (std::vector<std::string>{"fixed", "random-matched", "elsewhere"}));
+
+  RecordedSchedules next;
+  for (uint64_t block = 0; block < 12; ++block)
+    for (int t = 1; t <= options.horizon; ++t)
+      next[{block, 0}].push_back(reader.action((block + 1) % 12, t));
+  const auto expected = make_replay_policy(reader.space(), next);
+  BlockEvaluator evaluator(model, data, first_blocks(12), options);
+  const Arm arm{expected.get(), Budget{}, 0};
+  const auto results = evaluator.run({&arm, 1});
+  for (const SweepPoint& point : sweep.points) {
+    ASSERT_EQ(point.realised.size(), 3u);
+    ASSERT_EQ(point.requested_budget.size(), 3u);
+    for (const Outcome* outcome : {&point.realised[2], &point.requested_budget[2]}) {
+      EXPECT_EQ(outcome->asked, point.policy.realised);
+      EXPECT_EQ(outcome->realised, point.policy.realised);
+      EXPECT_NE(outcome->nll, point.policy.nll);
+      for (size_t b = 0; b < 12; ++b) EXPECT_EQ(outcome->nll[b], results[0][b].nll) << b;
+    }
+  }
+  const Comparison* row =
+      summarise(sweep, 1, 300).find("elsewhere", Matching::realised, Scope::all);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->test.n, 3);
+}
+
+TEST_F(SweepTest, ElsewhereIsPlayedOnceAndNeedsAnotherBlock) {
+  SweepRequest what = request();
+  what.elsewhere = true;
+  BlockEvaluator evaluator(model, data, first_blocks(12), options);
+  int64_t last = 0, all = 0;
+  run_sweep(evaluator, what, [&](int64_t done, int64_t total) {
+    last = done;
+    all = total;
+  });
+  EXPECT_EQ(all, 12 * (1 + 3 + 6 + 6 + 3));
+  EXPECT_EQ(last, all);
+  // Alone, matched to either.
+  what.baselines.clear();
+  what.match_realised = false;
+  const Sweep sweep = run_sweep(evaluator, what);
+  EXPECT_EQ(sweep.points[0].requested_budget.size(), 1u);
+  EXPECT_EQ(sweep.points[0].requested_budget[0].nll.size(), 12u);
+  BlockEvaluator lonely(model, data, first_blocks(1), options);
+  EXPECT_THROW(run_sweep(lonely, what), Error);
+}
+
 TEST_F(SweepTest, ProgressReachesTheEnd) {
   BlockEvaluator evaluator(model, data, first_blocks(12), options);
   int64_t last = 0, all = 0;

@@ -142,6 +142,12 @@ TEST(FixedPolicy, DependsOnSequenceAndStepOnly) {
   EXPECT_EQ(play(*policy, budget, 16, {.sequence = 5, .rollout = 9}), expected);
   EXPECT_NE(play(*policy, budget, 16, {.sequence = 6}), expected);
 
+  // Another draw of the mix is the same one further on.
+  const auto shifted = make_fixed_policy(halves(), 1000);
+  EXPECT_EQ(shifted->name(), "fixed@1000");
+  EXPECT_EQ(play(*shifted, budget, 16, {.sequence = 5}),
+            play(*policy, budget, 16, {.sequence = 1005}));
+
   // All sequences at once, interleaved, give what each gives alone.
   std::vector<std::unique_ptr<PolicyState>> states;
   for (uint64_t i = 0; i < 10; ++i) states.push_back(policy->begin(budget, 16, {.sequence = i}));

@@ -79,6 +79,12 @@ TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
         load(small + "experiments: {spaces: {controllers: [2l], baselines: [fixed, emcc]}}\n");
       },
       throws({"line 12", "\"emcc\" is no policy"}));
+  EXPECT_THAT(
+      [&] {
+        load(small +
+             "experiments: {spaces: {controllers: [2l], baselines: [fixed, elsewhere, emc]}}\n");
+      },
+      throws({"line 12", "\"elsewhere\" comes last"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {redy: d}}}}\n"); },
               throws({"unknown key", "redy"}));
   EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1.5]}}\n"); },
