@@ -13,6 +13,7 @@
 
 namespace sol {
 
+class BudgetGuard;
 class CostTable;
 class PolicyNetwork;
 
@@ -45,6 +46,8 @@ struct ControllerSettings {
   BudgetRange time;
   // Trained with actions closed after which a budget could not be met, and used so.
   bool enforced = false;
+  // Of enforced budgets: how much actions near to what is left per step are favoured (0: not).
+  double budget_prior = 0;
   std::string model_fingerprint;
   std::string training_json = "{}";  // settings, metrics, run: for people
 };
@@ -52,8 +55,9 @@ struct ControllerSettings {
 class Controller {
  public:
   // Earlier versions are read as well, and the first one that has all that a controller says is
-  // written, so that older programs read it: 2, 3 with costs, 4 with enforced budgets.
-  static constexpr int format_version = 4;
+  // written, so that older programs read it: 2, 3 with costs, 4 with enforced budgets, 5 with a
+  // prior.
+  static constexpr int format_version = 5;
 
   // Throws Error for settings that make no sense, a training record that is not JSON, or a network
   // that does not fit the action space.
@@ -99,6 +103,7 @@ class Controller {
   ActionSpace space_;
   ControllerSettings settings_;
   std::shared_ptr<const PolicyNetwork> network_;
+  std::shared_ptr<const BudgetGuard> guard_;  // null unless budgets are enforced
 };
 
 }  // namespace sol

@@ -1,6 +1,10 @@
 #include "policy/budget_guard.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/fail.h"
 
 namespace sol {
 namespace {
@@ -12,9 +16,18 @@ double widest_gap(const std::vector<float>& levels) {
   return widest;
 }
 
+// Between the two neighbouring levels around `value`, or the outermost two.
+double gap_around(const std::vector<float>& levels, double value) {
+  size_t above = 1;
+  while (above + 1 < levels.size() && static_cast<double>(levels[above]) < value) ++above;
+  return static_cast<double>(levels[above]) - levels[above - 1];
+}
+
 }  // namespace
 
-BudgetGuard::BudgetGuard(const ActionSpace& space) {
+BudgetGuard::BudgetGuard(const ActionSpace& space, double prior) : prior_(prior) {
+  if (!(prior >= 0 && std::isfinite(prior)))
+    fail("enforced budgets: a prior of {} must be 0 or more", prior);
   for (const Axis axis : all_axes) {
     AxisLevels& own = axes_[static_cast<size_t>(axis)];
     own.levels = space.levels(axis);
@@ -23,34 +36,40 @@ BudgetGuard::BudgetGuard(const ActionSpace& space) {
   }
 }
 
-std::vector<uint8_t> BudgetGuard::AxisLevels::open(double spent, double total, int left) const {
-  std::vector<uint8_t> open(levels.size(), 1);
-  if (levels.size() == 1) return open;
+std::vector<float> BudgetGuard::AxisLevels::biases(double spent, double total, int left,
+                                                   double prior) const {
+  constexpr float closed = -std::numeric_limits<float>::infinity();
+  std::vector<float> bias(levels.size(), 0.0f);
+  if (levels.size() == 1) return bias;
   const double lowest = static_cast<double>(levels.front()),
                highest = static_cast<double>(levels.back());
+  const double per_step = std::clamp((total - spent) / left, lowest, highest);
+  const double scale = prior / gap_around(levels, per_step);
   bool any = false;
   for (size_t i = 0; i < levels.size(); ++i) {
-    const double after = spent + static_cast<double>(levels[i]);
-    open[i] = after + (left - 1) * lowest <= total + slack &&
-              after + (left - 1) * highest >= total - slack;
-    any = any || open[i];
+    const auto level = static_cast<double>(levels[i]);
+    const double after = spent + level;
+    const bool open = after + (left - 1) * lowest <= total + slack &&
+                      after + (left - 1) * highest >= total - slack;
+    bias[i] = open ? static_cast<float>(-scale * std::abs(level - per_step)) : closed;
+    any = any || open;
   }
-  if (!any) (spent + left * highest < total ? open.back() : open.front()) = 1;
-  return open;
+  if (!any) (spent + left * highest < total ? bias.back() : bias.front()) = 0;
+  return bias;
 }
 
-void BudgetGuard::open_actions(const Features& features, int counted, int left,
-                               std::span<uint8_t> open) const {
-  std::array<std::vector<uint8_t>, 3> of_axis;
+void BudgetGuard::biases(const Features& features, int counted, int left,
+                         std::span<float> bias) const {
+  std::array<std::vector<float>, 3> of_axis;
   for (size_t axis = 0; axis < 3; ++axis) {
     const auto target = static_cast<double>(features[2 + axis]);
     const double spent = counted * (target + static_cast<double>(features[5 + axis]));
-    of_axis[axis] = axes_[axis].open(spent, target * (counted + left), left);
+    of_axis[axis] = axes_[axis].biases(spent, target * (counted + left), left, prior_);
   }
-  auto next = open.begin();
-  for (const uint8_t kappa : of_axis[0])
-    for (const uint8_t rho : of_axis[1])
-      for (const uint8_t eta : of_axis[2]) *next++ = kappa & rho & eta;
+  auto next = bias.begin();
+  for (const float kappa : of_axis[0])
+    for (const float rho : of_axis[1])
+      for (const float eta : of_axis[2]) *next++ = kappa + rho + eta;
 }
 
 }  // namespace sol

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/shown_text.h"
 #include "policy/axis.h"
+#include "policy/budget_guard.h"
 #include "policy/cost_table.h"
 #include "policy/network.h"
 #include "policy/policies.h"
@@ -62,6 +63,10 @@ Controller::Controller(ActionSpace space, ControllerSettings settings,
     if (!settings_.frontier.empty())
       fail("controller: one for times has no frontier of net keep-rates");
   }
+  if (settings_.enforced)
+    guard_ = std::make_shared<const BudgetGuard>(space_, settings_.budget_prior);
+  else if (settings_.budget_prior != 0)
+    fail("controller: a prior of {} without enforced budgets", settings_.budget_prior);
   check_frontier(settings_.frontier);
   parse_json(settings_.training_json, "the controller's training record");
   const PolicyNetworkShape& shape = network_->shape();
@@ -140,8 +145,7 @@ void Controller::set_frontier(std::vector<FrontierPoint> frontier) {
 }
 
 std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {
-  const auto guard = settings_.enforced ? std::make_shared<const BudgetGuard>(space_) : nullptr;
-  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs, guard);
+  return make_learned_policy(space_, network_, 0.0, 0, deterministic, settings_.costs, guard_);
 }
 
 Budget Controller::budget_for_ms(double ms, int keys) const {

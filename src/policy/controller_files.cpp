@@ -100,9 +100,10 @@ const Json& nested(const Json& json, const char* field, bool object, const std::
 Json to_json(const Controller& controller, const std::string& weights_checksum) {
   const ControllerSettings& settings = controller.settings();
   Json json{{"kind", kind},
-            {"format_version", settings.enforced ? 4
-                               : settings.costs  ? 3
-                                                 : 2},
+            {"format_version", settings.budget_prior > 0 ? 5
+                               : settings.enforced       ? 4
+                               : settings.costs          ? 3
+                                                         : 2},
             {"model_fingerprint", settings.model_fingerprint},
             {"weights", weights_name(weights_checksum)},
             {"weights_checksum", weights_checksum},
@@ -123,6 +124,7 @@ Json to_json(const Controller& controller, const std::string& weights_checksum) 
     json["costs"] = settings.costs->to_json();
   }
   if (settings.enforced) json["enforced_budgets"] = true;
+  if (settings.budget_prior > 0) json["budget_prior"] = settings.budget_prior;
   return json;
 }
 
@@ -144,6 +146,7 @@ ControllerSettings settings_from_json(const Json& json, const std::string& where
         std::make_shared<const CostTable>(CostTable::from_json(json["costs"], where + ": costs"));
   }
   settings.enforced = json_get_or<bool>(json, "enforced_budgets", false, where);
+  settings.budget_prior = json_get_or<double>(json, "budget_prior", 0.0, where);
   if (const auto training = json.find("training"); training != json.end())
     settings.training_json = training->dump();
   return settings;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/fail.h"
 #include "base/random.h"
@@ -72,7 +71,7 @@ class LearnedPolicy final : public Policy {
     const auto choose_one = [&](int64_t i) {
       PolicyStep& step = steps[static_cast<size_t>(i)];
       const std::span own(inputs[static_cast<size_t>(i)].logits, actions);
-      if (guard_) close(own, step);
+      if (guard_) add_biases(own, step);
       choose(own, step);
     };
     const auto count = static_cast<int64_t>(steps.size());
@@ -82,15 +81,14 @@ class LearnedPolicy final : public Policy {
   }
 
  private:
-  // Takes those actions away after which the budget could not be met.
-  void close(std::span<float> logits, const PolicyStep& step) const {
+  // Takes those actions away after which the budget could not be met, and favours some.
+  void add_biases(std::span<float> logits, const PolicyStep& step) const {
     auto& state = static_cast<LearnedState&>(*step.state);
     const Observation& seen = *step.observation;
     if (!seen.effective) return;
-    std::vector<uint8_t> open(logits.size());
-    guard_->open_actions(seen.features, state.counted, state.horizon - seen.step + 1, open);
-    for (size_t a = 0; a < logits.size(); ++a)
-      if (!open[a]) logits[a] = -std::numeric_limits<float>::infinity();
+    std::vector<float> bias(logits.size());
+    guard_->biases(seen.features, state.counted, state.horizon - seen.step + 1, bias);
+    for (size_t a = 0; a < logits.size(); ++a) logits[a] += bias[a];
     ++state.counted;
   }
 

@@ -147,6 +147,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.eta = read_budget(budgets, "quant", c.space, Axis::eta);
   }
   c.enforced = budgets.get_or("enforced", c.enforced);
+  c.prior = budgets.get_or("prior", c.prior);
   budgets.reject_unknown();
 
   if (auto m = root.optional_map("curriculum")) {
@@ -229,7 +230,7 @@ Json budget_json(const BudgetSource& source) {
 }  // namespace
 
 std::shared_ptr<const BudgetGuard> TrainingConfig::budget_guard() const {
-  return enforced ? std::make_shared<const BudgetGuard>(space) : nullptr;
+  return enforced ? std::make_shared<const BudgetGuard>(space, prior) : nullptr;
 }
 
 PolicyNetworkShape TrainingConfig::network_shape(int hidden_size) const {
@@ -305,6 +306,7 @@ Json TrainingConfig::to_json() const {
       {"data", {{"text_field", text.text_field}, {"format", name_of(format_names, text.format)}}},
   };
   if (enforced) json["budgets"]["enforced"] = true;
+  if (prior > 0) json["budgets"]["prior"] = prior;
   if (advantage.spent_baseline) json["reward"]["spent_baseline"] = true;
   if (time) {
     json["budgets"] = {{"time", budget_json(*time)}};

@@ -38,6 +38,7 @@ struct TrainingConfig {
   // Of shares of the dense time, in place of the three: needs a cost table to train with.
   std::optional<BudgetSource> time;
   bool enforced = false;  // only actions after which the budget can be met (policy/budget_guard.h)
+  double prior = 0;       // how much of those the ones near to what is left are favoured
   CurriculumOptions curriculum;
 
   int context = 1024;

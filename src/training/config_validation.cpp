@@ -104,6 +104,12 @@ void TrainingConfig::validate() const {
   check_budget(kappa, "budgets.keep");
   check_budget(rho, "budgets.prune");
   check_budget(eta, "budgets.quant");
+  if (!(prior >= 0 && std::isfinite(prior)))
+    throw FieldError("budgets.prior", fmt::format("budgets.prior: {} must be 0 or more", prior));
+  if (prior > 0 && !enforced)
+    throw FieldError(
+        "budgets.prior",
+        "budgets.prior: it is of enforced budgets; set budgets.enforced, or leave it out");
   if (time) {
     check_budget(*time, "budgets.time");
     if (enforced)

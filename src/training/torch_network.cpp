@@ -7,6 +7,7 @@
 // clang-format on
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -75,16 +76,15 @@ std::vector<float> to_vector(const Tensor& tensor) {
 
 // What stands for a logit without probability: not minus infinity, whose product with 0 is no
 // number.
-constexpr double no_logit = -1e30;
+constexpr float no_logit = -1e30f;
 
-// Which actions a guard closes, [N, T, A]; on a step that does not count, none.
-Tensor closed_actions(std::span<const Schedule* const> schedules, const BudgetGuard& guard,
-                      int actions) {
+// What a guard adds to logits, [N, T, A]; on a step that does not count, nothing.
+Tensor guard_biases(std::span<const Schedule* const> schedules, const BudgetGuard& guard,
+                    int actions) {
   const auto count = static_cast<int64_t>(schedules.size());
   const int steps = schedules[0]->steps();
-  Tensor closed = at::zeros({count, steps, actions}, at::kBool);
-  bool* next = closed.data_ptr<bool>();
-  std::vector<uint8_t> open(static_cast<size_t>(actions));
+  Tensor biases = at::zeros({count, steps, actions}, at::kFloat);
+  float* next = biases.data_ptr<float>();
   for (const Schedule* schedule : schedules) {
     if (schedule->effective.size() != static_cast<size_t>(steps))
       fail("policy network: enforced budgets need to know which steps count");
@@ -92,11 +92,12 @@ Tensor closed_actions(std::span<const Schedule* const> schedules, const BudgetGu
     for (int t = 0; t < steps; ++t, next += actions) {
       const auto at = static_cast<size_t>(t);
       if (!schedule->effective[at]) continue;
-      guard.open_actions(schedule->features[at], counted++, steps - t, open);
-      for (size_t a = 0; a < open.size(); ++a) next[a] = !open[a];
+      const std::span own(next, static_cast<size_t>(actions));
+      guard.biases(schedule->features[at], counted++, steps - t, own);
+      for (float& bias : own) bias = std::max(bias, no_logit);
     }
   }
-  return closed;
+  return biases;
 }
 
 }  // namespace
@@ -155,10 +156,9 @@ struct TorchNetwork::Impl {
   // Log-probabilities [N, T, A] at a temperature.
   Tensor log_probabilities(std::span<const Schedule* const> schedules, const Batch& batch,
                            double temperature) const {
-    Tensor logits = forward(batch) / temperature;
-    if (guard)
-      logits = logits.masked_fill(closed_actions(schedules, *guard, shape.actions), no_logit);
-    return at::log_softmax(logits, -1);
+    Tensor logits = forward(batch);
+    if (guard) logits = logits + guard_biases(schedules, *guard, shape.actions);
+    return at::log_softmax(logits / temperature, -1);
   }
 
   Tensor chosen(const Tensor& log_probs, const Batch& batch) const {

@@ -259,6 +259,7 @@ class Trainer {
     settings.costs = options_.costs;
     if (config_.time) settings.time = config_.time->range;
     settings.enforced = config_.enforced;
+    settings.budget_prior = config_.prior;
     settings.model_fingerprint = model_.fingerprint();
     Json training = run_record();
     training["updates"] = counters_.updates;

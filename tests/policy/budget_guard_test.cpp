@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -16,15 +17,15 @@ Budget play(const ActionSpace& space, const Budget& budget, int horizon, std::mt
             int first_keys = 100) {
   const BudgetGuard guard(space);
   Episode episode(space, budget, {.horizon = horizon});
-  std::vector<uint8_t> open(static_cast<size_t>(space.size()));
+  std::vector<float> bias(static_cast<size_t>(space.size()));
   for (int t = 1; t <= horizon; ++t) {
     const int keys = first_keys + t;
     int action = space.dense_index();
     if (episode.effective(keys)) {
-      guard.open_actions(episode.features(keys), episode.effective_steps(), horizon - t + 1, open);
+      guard.biases(episode.features(keys), episode.effective_steps(), horizon - t + 1, bias);
       std::vector<int> choice;
       for (int a = 0; a < space.size(); ++a)
-        if (open[static_cast<size_t>(a)]) choice.push_back(a);
+        if (bias[static_cast<size_t>(a)] == 0) choice.push_back(a);
       EXPECT_FALSE(choice.empty());
       action = choice[random() % choice.size()];
     }
@@ -84,15 +85,42 @@ TEST(BudgetGuard, StepsThatDoNotCountAreNotPaidFor) {
 TEST(BudgetGuard, ATargetOutOfReachLeavesTheNearestLevel) {
   const ActionSpace space = test::two_levels();
   const BudgetGuard guard(space);
-  std::vector<uint8_t> open(8);
+  std::vector<float> bias(8);
   // κ below its levels by more than half a step of the sum can make up for, ρ above.
-  guard.open_actions({0.5f, 1, 0.01f, 1.0f, 1.0f, 0, 0, 0}, 8, 8, open);
+  guard.biases({0.5f, 1, 0.01f, 1.0f, 1.0f, 0, 0, 0}, 8, 8, bias);
   for (int a = 0; a < 8; ++a) {
     const Action action = space.action(a);
-    EXPECT_EQ(open[static_cast<size_t>(a)] != 0,
+    EXPECT_EQ(std::isfinite(bias[static_cast<size_t>(a)]),
               action.kappa < 0.5f && action.rho == 1.0f && action.bits == 16)
         << a;
   }
+}
+
+// An episode that takes the likeliest action of a network without an opinion.
+TEST(BudgetGuard, APriorAloneMixesTheNeighbouringLevels) {
+  const ActionSpace space = ActionSpace::from_notation({0.1, 0.2, 0.4, 1.0}, {"s100"}, {"q16"});
+  const BudgetGuard guard(space, 3.0);
+  Episode episode(space, {0.25f, 1.0f, 1.0f}, {.horizon = 16});
+  std::vector<int> taken(4);
+  for (int t = 1; t <= 16; ++t) {
+    std::vector<float> bias(4);
+    guard.biases(episode.features(100 + t), episode.effective_steps(), 17 - t, bias);
+    const auto action = std::max_element(bias.begin(), bias.end()) - bias.begin();
+    ++taken[static_cast<size_t>(action)];
+    episode.record(static_cast<int>(action), 100 + t);
+  }
+  EXPECT_EQ(taken, (std::vector<int>{0, 12, 4, 0}));  // 12 · 0.2 + 4 · 0.4 = 16 · 0.25
+}
+
+TEST(BudgetGuard, APriorIsTheDistanceInGapsOverTheAxes) {
+  const ActionSpace space = ActionSpace::from_notation({0.2, 0.4, 1.0}, {"s50", "s100"}, {"q16"});
+  const BudgetGuard guard(space, 2.0);
+  std::vector<float> bias(6);
+  // As much spent as was asked for in half of the 16 steps: averages of 0.3 and 0.9 are left.
+  guard.biases({0.5f, 1, 0.3f, 0.9f, 1.0f, 0, 0, 0}, 8, 8, bias);
+  const float kappa[] = {-1.0f, -1.0f, -7.0f}, rho[] = {-1.6f, -0.4f};
+  for (size_t a = 0; a < 6; ++a) EXPECT_NEAR(bias[a], kappa[a / 2] + rho[a % 2], 1e-4f) << a;
+  EXPECT_THROW(BudgetGuard(space, -1.0), Error);
 }
 
 }  // namespace

@@ -236,7 +236,7 @@ TEST_F(ControllerFiles, EveryFieldIsRequiredAndTyped) {
 
 TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = Controller::format_version + 1; }),
-              HasSubstr("format version 5"));
+              HasSubstr("format version 6"));
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
   EXPECT_THAT(edited([](Json& j) { j["weights"] = "../elsewhere.safetensors"; }),
               HasSubstr("elsewhere"));
@@ -406,6 +406,16 @@ TEST(Controller, KeepsThatBudgetsAreEnforced) {
   controller(5, s).save(dir.path());
   EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 4);
   EXPECT_TRUE(Controller::load(dir.path()).settings().enforced);
+  EXPECT_EQ(Controller::load(dir.path()).settings().budget_prior, 0.0);
+  s.budget_prior = 3.0;
+  controller(5, s).save(dir.path());
+  EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 5);
+  EXPECT_EQ(Controller::load(dir.path()).settings().budget_prior, 3.0);
+  s.budget_prior = -1.0;
+  EXPECT_THAT(error_of([&] { controller(5, s); }), HasSubstr("a prior of -1 must be 0 or more"));
+  s = settings();
+  s.budget_prior = 3.0;
+  EXPECT_THAT(error_of([&] { controller(5, s); }), HasSubstr("without enforced budgets"));
   EXPECT_THAT(error_of([] { timed_controller([](ControllerSettings& t) { t.enforced = true; }); }),
               HasSubstr("a budget of time cannot be enforced"));
 }

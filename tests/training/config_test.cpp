@@ -276,6 +276,17 @@ TEST_F(ConfigText, BudgetsAreEnforcedWhereAskedFor) {
   EXPECT_FALSE(load(base).enforced);
   EXPECT_TRUE(load(base, {{"budgets.enforced", "true"}}).enforced);
   EXPECT_NE(load(base).to_json(), load(base, {{"budgets.enforced", "true"}}).to_json());
+  EXPECT_EQ(load(base).budget_guard(), nullptr);
+  const auto with_prior = load(base, {{"budgets.enforced", "true"}, {"budgets.prior", "2.5"}});
+  EXPECT_EQ(with_prior.prior, 2.5);
+  EXPECT_NE(with_prior.budget_guard(), nullptr);
+  EXPECT_EQ(with_prior.to_json()["budgets"]["prior"], 2.5);
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
+                    "budgets: {keep: [0.5, 1.0], prune: [0.3, 1.0], prior: 2}\n"),
+              testing::HasSubstr("line 3: budgets.prior: it is of enforced budgets"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
+                    "budgets: {keep: [0.5, 1.0], prune: [0.3, 1.0], enforced: true, prior: -2}\n"),
+              testing::HasSubstr("line 3: budgets.prior: -2 must be 0 or more"));
   EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
                     "budgets: {time: [0.4, 0.9], enforced: true}\n"),
               testing::HasSubstr("line 3: budgets.enforced: a budget of time cannot be enforced"));

@@ -161,34 +161,36 @@ TEST(Rollout, LearnedPolicySamplesAndAgreesWithTheTrainingNetwork) {
 }
 
 TEST(Rollout, EnforcedBudgetsAreMetAndBothNetworksAgreeOnWhatIsClosed) {
-  SmallRollout small;
-  const auto policy = make_learned_policy(small.space, small.network, 1.3, 11, false, nullptr,
-                                          std::make_shared<const BudgetGuard>(small.space));
-  auto schedules = roll_out(*small.model, *policy, small.config, small.inputs);
-  TorchNetwork network(small.shape, small.network->parameters(), false,
-                       std::make_shared<const BudgetGuard>(small.space));
-  const auto log_probs = network.log_probs(pointers(schedules), 1.3);
-  for (size_t n = 0; n < schedules.size(); ++n) {
-    EXPECT_LE(largest_difference(std::span(log_probs).subspan(16 * n, 16),
-                                 schedules[n].inference_log_probs),
-              1e-4);
-    for (const Axis axis : all_axes) {
-      const auto levels = small.space.levels(axis);
-      float widest = 0;
-      for (size_t i = 1; i < levels.size(); ++i)
-        widest = std::max(widest, levels[i] - levels[i - 1]);
-      EXPECT_NEAR(value(schedules[n].realised, axis), value(schedules[n].budget, axis),
-                  widest / 32 + 1e-4);
+  for (const double prior : {0.0, 2.0}) {
+    SmallRollout small;
+    const auto guard = std::make_shared<const BudgetGuard>(small.space, prior);
+    const auto policy =
+        make_learned_policy(small.space, small.network, 1.3, 11, false, nullptr, guard);
+    auto schedules = roll_out(*small.model, *policy, small.config, small.inputs);
+    TorchNetwork network(small.shape, small.network->parameters(), false, guard);
+    const auto log_probs = network.log_probs(pointers(schedules), 1.3);
+    for (size_t n = 0; n < schedules.size(); ++n) {
+      EXPECT_LE(largest_difference(std::span(log_probs).subspan(16 * n, 16),
+                                   schedules[n].inference_log_probs),
+                1e-4);
+      for (const Axis axis : all_axes) {
+        const auto levels = small.space.levels(axis);
+        float widest = 0;
+        for (size_t i = 1; i < levels.size(); ++i)
+          widest = std::max(widest, levels[i] - levels[i - 1]);
+        EXPECT_NEAR(value(schedules[n].realised, axis), value(schedules[n].budget, axis),
+                    widest / 32 + 1e-4);
+      }
     }
+    // Closed actions leave loss and gradients finite.
+    assign_advantages(schedules, 4, {});
+    assign_old_log_probs(network, schedules, small.config);
+    const LossTerms terms = network.accumulate(pointers(schedules), {}, 1.0);
+    EXPECT_TRUE(std::isfinite(terms.loss));
+    EXPECT_GT(terms.entropy, 0.0);
+    for (const std::string& name : network.names())
+      for (const float g : network.gradient(name)) ASSERT_TRUE(std::isfinite(g)) << name;
   }
-  // Closed actions leave loss and gradients finite.
-  assign_advantages(schedules, 4, {});
-  assign_old_log_probs(network, schedules, small.config);
-  const LossTerms terms = network.accumulate(pointers(schedules), {}, 1.0);
-  EXPECT_TRUE(std::isfinite(terms.loss));
-  EXPECT_GT(terms.entropy, 0.0);
-  for (const std::string& name : network.names())
-    for (const float g : network.gradient(name)) ASSERT_TRUE(std::isfinite(g)) << name;
 }
 
 TEST(Rollout, AnInputsSchedulesDoNotDependOnItsBatch) {
