@@ -95,6 +95,9 @@ void run_sweep_command(SweepFlags& flags) {
   std::set<std::string> baseline_names;
   for (const std::string& baseline : flags.baselines)
     if (!baseline_names.insert(baseline).second) fail("--baselines: {} is given twice", baseline);
+  if (flags.compare == "requested" && baseline_names.contains(std::string(elsewhere_baseline)))
+    fail("--baselines: {} has the policy's realised averages; leave out --compare requested",
+         elsewhere_baseline);
   if (flags.store_frontier && flags.evaluation.controller.empty())
     fail("--store-frontier needs a controller to store it in: name its directory with -c");
   if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
@@ -119,7 +122,6 @@ void run_sweep_command(SweepFlags& flags) {
   sweep_request.policy = policy.get();
   for (const std::string& baseline : flags.baselines) {
     if (baseline == elsewhere_baseline) {
-      if (baseline != flags.baselines.back()) fail("--baselines: {} comes last", baseline);
       sweep_request.elsewhere = true;
       continue;
     }
@@ -192,10 +194,10 @@ void add_sweep_command(CLI::App& app) {
                    "What is judged (default: learned with a controller, else random-matched)")
       ->type_name("NAME");
   command
-      ->add_option("--baselines", flags->baselines,
-                   "What it is judged against: fixed, emc, dac, random-matched, random-uniform, "
-                   "..., and, last, "
-                   "elsewhere: its own schedules on other blocks")
+      ->add_option(
+          "--baselines", flags->baselines,
+          "What it is judged against: fixed, emc, dac, random-matched, random-uniform, ..., and "
+          "elsewhere, its own schedules on other blocks")
       ->delimiter(',')
       ->type_name("NAMES")
       ->capture_default_str();

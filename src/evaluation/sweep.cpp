@@ -42,15 +42,16 @@ struct Pass {
   }
 };
 
-// What the policy chose on each block, for the block before it. One rollout per point.
-std::unique_ptr<Policy> schedules_of_next_blocks(
+// What the policy chose half of the data away: neighbouring blocks are of one article. One rollout
+// per point.
+std::unique_ptr<Policy> schedules_from_elsewhere(
     const ActionSpace& space, const std::vector<int64_t>& blocks,
     const std::vector<std::vector<BlockResult>>& points) {
   RecordedSchedules schedules;
   for (size_t point = 0; point < points.size(); ++point)
     for (size_t b = 0; b < blocks.size(); ++b)
       schedules[{static_cast<uint64_t>(blocks[b]), static_cast<uint32_t>(point)}] =
-          points[point][(b + 1) % blocks.size()].actions;
+          points[point][(b + blocks.size() / 2) % blocks.size()].actions;
   return make_replay_policy(space, std::move(schedules));
 }
 
@@ -64,13 +65,16 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     fail("a sweep of {} budgets was told of {} whether they lie inside the trained ranges",
          request.budgets.size(), request.inside.size());
 
+  if (request.elsewhere && !request.match_realised)
+    fail("baseline {} has the averages that the policy realised, not the requested ones",
+         elsewhere_baseline);
   if (request.elsewhere && evaluator.indices().size() < 2)
     fail("baseline {} plays schedules of another block; here there is one only",
          elsewhere_baseline);
 
   const ActionSpace& space = request.policy->space();
   const bool by_time = request.policy->costs() != nullptr;
-  if (by_time && request.match_requested && (!request.baselines.empty() || request.elsewhere))
+  if (by_time && request.match_requested && !request.baselines.empty())
     fail(
         "policy {} is asked for times, baselines for averages: they can be compared at the "
         "averages that it realises only",
@@ -95,7 +99,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     point.requested = by_time ? request.budgets[i] : space.clamp_off_axes(request.budgets[i]);
     point.inside = request.inside.empty() || request.inside[i];
     if (request.match_realised) point.realised.resize(sweep.baselines.size());
-    if (request.match_requested) point.requested_budget.resize(sweep.baselines.size());
+    if (request.match_requested) point.requested_budget.resize(baselines);
   }
 
   const auto blocks = static_cast<int64_t>(evaluator.indices().size());
@@ -142,18 +146,14 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
       second.add(request.baselines[b], point.policy.realised, i, point.realised[b]);
   }
   std::unique_ptr<Policy> elsewhere;
-  std::vector<Outcome> transplanted(sweep.points.size());
   if (request.elsewhere) {
-    elsewhere = schedules_of_next_blocks(space, sweep.blocks, chosen);
-    for (size_t i = 0; i < sweep.points.size(); ++i)
-      second.add(elsewhere.get(), sweep.points[i].policy.realised, i, transplanted[i]);
+    elsewhere = schedules_from_elsewhere(space, sweep.blocks, chosen);
+    for (size_t i = 0; i < sweep.points.size(); ++i) {
+      SweepPoint& point = sweep.points[i];
+      second.add(elsewhere.get(), point.policy.realised, i, point.realised.back());
+    }
   }
   if (!second.arms.empty()) run(second, false);
-  for (size_t i = 0; i < sweep.points.size() && request.elsewhere; ++i) {
-    SweepPoint& point = sweep.points[i];
-    if (request.match_realised) point.realised.back() = transplanted[i];
-    if (request.match_requested) point.requested_budget.back() = transplanted[i];
-  }
   sweep.seconds = stopwatch.seconds();
   sweep.decoded_tokens = before * sweep.protocol.horizon;
   return sweep;

@@ -17,10 +17,9 @@ namespace sol {
 enum class Matching { realised, requested };
 std::string_view to_string(Matching matching);
 
-// The baseline that plays the policy's own schedules, each on another block of text: the same
-// averages and the same habits over an episode, but nothing that the policy saw in the text. What
-// the policy is better by is what it reads there; the rest of its gain lies in the schedules'
-// shape.
+// The baseline that plays the policy's own schedules, each on a block half of the data away: the
+// same averages and habits over an episode, but nothing that the policy read in the text. By as
+// much as the policy is better, it read; the rest of its gain lies in the schedules' shape.
 inline constexpr std::string_view elsewhere_baseline = "elsewhere";
 
 // One policy at one budget, over all blocks.
@@ -54,7 +53,8 @@ struct SweepRequest {
   std::vector<Budget> budgets;           // the grid
   std::vector<bool> inside;              // per budget; empty: all are
   bool match_realised = true, match_requested = true;
-  bool elsewhere = false;  // the last baseline is elsewhere_baseline; needs two blocks
+  // One more baseline, the last: elsewhere_baseline, at the realised averages only.
+  bool elsewhere = false;
 };
 
 struct Sweep {
@@ -75,10 +75,9 @@ using SweepProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Two passes over the blocks: the policy, the dense model and the baselines at the requested
 // budgets, then the baselines at the averages that the policy realised. Random baselines draw one
-// schedule per point (its number is the rollout). `elsewhere` plays on each block what the policy
-// chose on the next one, whatever it is matched by. Errors as BlockEvaluator::run; also when the
+// schedule per point (its number is the rollout). Errors as BlockEvaluator::run; also when the
 // request names no policy or no budget, a baseline at the requested budgets where these are shares
-// of the dense time, or `elsewhere` with a single block.
+// of the dense time, or `elsewhere` with a single block or without match_realised.
 Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
                 const SweepProgress& progress = {}, std::stop_token stop = {});
 

@@ -16,18 +16,19 @@ double widest_gap(const std::vector<float>& levels) {
   return widest;
 }
 
-// Between the two neighbouring levels around `value`, or the outermost two.
-double gap_around(const std::vector<float>& levels, double value) {
+// Where a value within the levels' range lies among them: 1.5 is halfway between levels 1 and 2.
+double position(const std::vector<float>& levels, double value) {
   size_t above = 1;
   while (above + 1 < levels.size() && static_cast<double>(levels[above]) < value) ++above;
-  return static_cast<double>(levels[above]) - levels[above - 1];
+  const auto below = static_cast<double>(levels[above - 1]);
+  return static_cast<double>(above - 1) + (value - below) / (levels[above] - below);
 }
 
 }  // namespace
 
 BudgetGuard::BudgetGuard(const ActionSpace& space, double prior) : prior_(prior) {
-  if (!(prior >= 0 && std::isfinite(prior)))
-    fail("enforced budgets: a prior of {} must be 0 or more", prior);
+  if (!(prior >= 0 && prior <= largest_prior))
+    fail("enforced budgets: a prior of {} must lie in 0..{}", prior, largest_prior);
   for (const Axis axis : all_axes) {
     AxisLevels& own = axes_[static_cast<size_t>(axis)];
     own.levels = space.levels(axis);
@@ -43,15 +44,14 @@ std::vector<float> BudgetGuard::AxisLevels::biases(double spent, double total, i
   if (levels.size() == 1) return bias;
   const double lowest = static_cast<double>(levels.front()),
                highest = static_cast<double>(levels.back());
-  const double per_step = std::clamp((total - spent) / left, lowest, highest);
-  const double scale = prior / gap_around(levels, per_step);
+  const double per_step = position(levels, std::clamp((total - spent) / left, lowest, highest));
   bool any = false;
   for (size_t i = 0; i < levels.size(); ++i) {
-    const auto level = static_cast<double>(levels[i]);
-    const double after = spent + level;
+    const double after = spent + static_cast<double>(levels[i]);
     const bool open = after + (left - 1) * lowest <= total + slack &&
                       after + (left - 1) * highest >= total - slack;
-    bias[i] = open ? static_cast<float>(-scale * std::abs(level - per_step)) : closed;
+    bias[i] =
+        open ? static_cast<float>(-prior * std::abs(static_cast<double>(i) - per_step)) : closed;
     any = any || open;
   }
   if (!any) (spent + left * highest < total ? bias.back() : bias.front()) = 0;

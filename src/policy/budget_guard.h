@@ -13,8 +13,9 @@ namespace sol {
 
 class BudgetGuard {
  public:
-  // `prior`: how much is taken off an action's logit for each gap between neighbouring levels that
-  // it lies from what is left per step, over the axes; 0: nothing. Throws Error for a negative one.
+  // `prior`: how much is taken off an action's logit for each level that lies between it and what
+  // is left per step, summed over the axes; 0: nothing. Throws Error unless in 0..largest_prior.
+  static constexpr double largest_prior = 1000;
   explicit BudgetGuard(const ActionSpace& space, double prior = 0);
 
   // What to add to the logits of the next step's actions: bias[a], as many as the space has; minus

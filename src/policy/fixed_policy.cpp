@@ -44,13 +44,13 @@ struct FixedState : PolicyState {
 // Error diffusion whose threshold moves (as in digital halftoning), so that axes with equal shares
 // do not move in step. With thresholds in (0, 1) what is owed stays in (-1, 1): the sum over any
 // run of first steps is within one level step of its target.
-std::array<int, 3> diffuse(FixedState& state) {
+std::array<int, 3> diffuse(FixedState& state, uint64_t first_sequence) {
   std::array<int, 3> levels{};
   ++state.diffused;
   for (size_t axis = 0; axis < 3; ++axis) {
     const LevelMix& mix = state.mixes[axis];
     const double due = state.owed[axis] + mix.p_high;
-    const double threshold = 0.25 + 0.5 * point(axis, 0, state.diffused);
+    const double threshold = 0.25 + 0.5 * point(axis, first_sequence, state.diffused);
     const bool high = mix.p_high >= 1.0 || (mix.p_high > 0.0 && due >= threshold);
     state.owed[axis] = due - (high ? 1.0 : 0.0);
     levels[axis] = high ? mix.high : mix.low;
@@ -78,7 +78,7 @@ class FixedPolicy final : public Policy {
     state->first_step = id.episode * static_cast<uint64_t>(horizon);
     // What earlier episodes left owed carries over; replaying them keeps this a function of the id.
     if (id.single)
-      for (uint64_t step = 0; step < state->first_step; ++step) diffuse(*state);
+      for (uint64_t step = 0; step < state->first_step; ++step) diffuse(*state, first_sequence_);
     return state;
   }
 
@@ -95,7 +95,7 @@ class FixedPolicy final : public Policy {
     if (!seen.effective) return space_.dense_index();  // does not count, so nothing is paid back
     std::array<int, 3> levels{};
     if (state.id.single) {
-      levels = diffuse(state);
+      levels = diffuse(state, first_sequence_);
     } else {
       const uint64_t t = state.first_step + static_cast<uint64_t>(seen.step);
       for (size_t axis = 0; axis < 3; ++axis) {

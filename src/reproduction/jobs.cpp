@@ -92,7 +92,9 @@ class Planner {
 
   void sweep(const StudyFamily& family, const std::string& name, const std::string& section,
              const std::vector<std::string>& baselines, bool requested) {
-    const int passes = 1 + static_cast<int>(baselines.size()) * (requested ? 2 : 1);
+    const auto elsewhere = static_cast<int>(std::ranges::count(baselines, elsewhere_baseline));
+    const int passes =
+        1 + elsewhere + (static_cast<int>(baselines.size()) - elsewhere) * (requested ? 2 : 1);
     add({sweep_job(family.name, name),
          section,
          {frontier_job(family.name, name)},

@@ -1,6 +1,7 @@
 // Sections 1 to 4 and 8: what the sweeps over budgets show.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -106,6 +107,22 @@ std::vector<std::string> all_swept(const Study& study) {
   return names;
 }
 
+// What each policy read in the text; nothing where the study did not ask.
+void show_elsewhere(ReportInput& input, Section& section) {
+  FigureTable table("elsewhere", "Policy against its own schedules, each played on another text",
+                    comparison_columns());
+  for (const StudyFamily& family : input.study().families)
+    for (const std::string& name : input.study().experiments.spaces.controllers) {
+      const SweepView* view =
+          family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+      const Comparison* row =
+          view ? view->summary.find(elsewhere_baseline, Matching::realised, Scope::inside)
+               : nullptr;
+      if (row) add_comparison(table, family, name, *row, view->sweep.blocks.size(), nullptr);
+    }
+  section.show(std::move(table));
+}
+
 void show_seeds(ReportInput& input, Section& section) {
   const auto& seeds = input.study().experiments.seeds;
   FigureTable table("seeds", "The same controller trained with other seeds, against fixed",
@@ -191,6 +208,7 @@ Section statistics_section(ReportInput& input) {
       }
     section.show(std::move(table));
   }
+  show_elsewhere(input, section);
   show_seeds(input, section);
   section.html += input.missing();
   section.html +=
@@ -243,6 +261,9 @@ Section adherence_section(ReportInput& input) {
 Section heuristics_section(ReportInput& input) {
   Section section{"heuristics", "Hand-made policies: EMC and DAC", {}, {}};
   const auto& spaces = input.study().experiments.spaces;
+  // The last baseline of a sweep, elsewhere, is none of them.
+  const size_t hand_made = spaces.baselines.size() - static_cast<size_t>(std::ranges::count(
+                                                         spaces.baselines, elsewhere_baseline));
   FigureTable table("heuristics",
                     "Each hand-made policy and fixed, at the averages that the policy realised",
                     {{"family", "Levels"},
@@ -256,12 +277,13 @@ Section heuristics_section(ReportInput& input) {
                      {"policy_wins", "Policy wins"},
                      {"baseline_beats_fixed", "Baseline beats fixed"}});
   for (const StudyFamily& family : input.study().families) {
-    section.html += frontier_row(input, family, spaces.controllers, SIZE_MAX);
+    section.html += frontier_row(input, family, spaces.controllers, hand_made);
     for (const std::string& name : spaces.controllers) {
       const SweepView* view =
           family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
       if (!view) continue;
       for (size_t b = 1; b < view->sweep.baselines.size(); ++b) {
+        if (view->sweep.baselines[b] == elsewhere_baseline) continue;
         double policy = 0, baseline = 0, fixed = 0, spent = 0, policy_spent = 0;
         int64_t wins = 0, beats = 0;
         const auto n = static_cast<double>(view->sweep.points.size());

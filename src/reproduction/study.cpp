@@ -120,13 +120,11 @@ void read_spaces(YamlMap map, Study& study) {
   check_known(study, map, "controllers", spaces.controllers);
   spaces.baselines = map.get_or("baselines", spaces.baselines);
   for (const std::string& name : spaces.baselines) {
-    if (name == elsewhere_baseline) {
-      if (&name != &spaces.baselines.back())
-        fail("{}: \"{}\" comes last", map.place("baselines"), name);
-    } else if (!mixes_levels(name)) {
+    if (name != elsewhere_baseline && !mixes_levels(name))
       fail("{}: \"{}\" is no policy that mixes levels to meet a budget", map.place("baselines"),
            name);
-    }
+    if (name == elsewhere_baseline && study.blocks == 1)
+      fail("{}: \"{}\" needs a second block of text", map.place("baselines"), name);
   }
   if (spaces.baselines.empty() || spaces.baselines.front() != "fixed")
     fail("{}: \"fixed\" must be the first baseline: every verdict is against it",

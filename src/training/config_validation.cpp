@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "model/utf8.h"
+#include "policy/budget_guard.h"
 #include "policy/cost_table.h"
 #include "training/config.h"
 #include "training/field_error.h"
@@ -104,8 +105,7 @@ void TrainingConfig::validate() const {
   check_budget(kappa, "budgets.keep");
   check_budget(rho, "budgets.prune");
   check_budget(eta, "budgets.quant");
-  if (!(prior >= 0 && std::isfinite(prior)))
-    throw FieldError("budgets.prior", fmt::format("budgets.prior: {} must be 0 or more", prior));
+  within("budgets.prior", prior, 0, BudgetGuard::largest_prior);
   if (prior > 0 && !enforced)
     throw FieldError(
         "budgets.prior",

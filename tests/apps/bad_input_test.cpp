@@ -292,8 +292,9 @@ TEST_F(BadInput, LevelsAndBudgetsOfASweep) {
   expect_error(sweep({"--rho-levels", "0.6,1", "--baselines", "psychic"}), {"psychic"});
   expect_error(sweep({"--rho-levels", "0.6,1", "--baselines", "fixed,fixed"}), {"fixed", "twice"});
   expect_error(sweep({"--rho-levels", "0.6,1", "--baselines", "fixed@x"}), {"fixed@x", "whole"});
-  expect_error(sweep({"--rho-levels", "0.6,1", "--baselines", "elsewhere,fixed"}),
-               {"elsewhere", "last"});
+  expect_error(
+      sweep({"--rho-levels", "0.6,1", "--baselines", "elsewhere", "--compare", "requested"}),
+      {"elsewhere", "realised averages"});
   expect_error(sweep({"--rho-levels", "0.6,1", "--rho", "0.7,0.7"}), {"0.7", "twice"});
   expect_error(sweep({"--rho-levels", "0.6,1", "--kappa", "0.5"}), {"keep", "only the level 1"});
   expect_error(run_sol({"eval", "--data", text.string(), "--rho-levels", "0.6,1"}), {"-p"});

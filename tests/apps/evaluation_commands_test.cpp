@@ -118,7 +118,7 @@ TEST_F(EvaluationCommands, SweepWritesAReportAndStoresAFrontier) {
   const Json summary = read_json(out / "summary.json");
   EXPECT_EQ(summary["settings"]["points"], 6);
   EXPECT_EQ(summary["settings"]["horizon"], 8);  // the controller's
-  EXPECT_EQ(summary["comparisons"].size(), 12u);
+  EXPECT_EQ(summary["comparisons"].size(), 10u);
   EXPECT_NE(summary["run"]["command"].get<std::string>().find("sweep"), std::string::npos);
 
   const auto frontier = Controller::load(path).settings().frontier;

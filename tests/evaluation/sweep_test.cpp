@@ -132,7 +132,7 @@ class Reader final : public Policy {
   ActionSpace space_ = harsh_space();
 };
 
-TEST_F(SweepTest, ElsewherePlaysWhatWasChosenOnTheNextBlock) {
+TEST_F(SweepTest, ElsewherePlaysWhatWasChosenHalfOfTheDataAway) {
   const Reader reader;
   SweepRequest what = request();
   what.policy = &reader;
@@ -140,23 +140,22 @@ TEST_F(SweepTest, ElsewherePlaysWhatWasChosenOnTheNextBlock) {
   const Sweep sweep = run(what);
   EXPECT_EQ(sweep.baselines, (std::vector<std::string>{"fixed", "random-matched", "elsewhere"}));
 
-  RecordedSchedules next;
+  RecordedSchedules elsewhere;
   for (uint64_t block = 0; block < 12; ++block)
     for (int t = 1; t <= options.horizon; ++t)
-      next[{block, 0}].push_back(reader.action((block + 1) % 12, t));
-  const auto expected = make_replay_policy(reader.space(), next);
+      elsewhere[{block, 0}].push_back(reader.action((block + 6) % 12, t));
+  const auto expected = make_replay_policy(reader.space(), elsewhere);
   BlockEvaluator evaluator(model, data, first_blocks(12), options);
   const Arm arm{expected.get(), Budget{}, 0};
   const auto results = evaluator.run({&arm, 1});
   for (const SweepPoint& point : sweep.points) {
     ASSERT_EQ(point.realised.size(), 3u);
-    ASSERT_EQ(point.requested_budget.size(), 3u);
-    for (const Outcome* outcome : {&point.realised[2], &point.requested_budget[2]}) {
-      EXPECT_EQ(outcome->asked, point.policy.realised);
-      EXPECT_EQ(outcome->realised, point.policy.realised);
-      EXPECT_NE(outcome->nll, point.policy.nll);
-      for (size_t b = 0; b < 12; ++b) EXPECT_EQ(outcome->nll[b], results[0][b].nll) << b;
-    }
+    ASSERT_EQ(point.requested_budget.size(), 2u);
+    const Outcome& outcome = point.realised[2];
+    EXPECT_EQ(outcome.asked, point.policy.realised);
+    EXPECT_EQ(outcome.realised, point.policy.realised);
+    EXPECT_NE(outcome.nll, point.policy.nll);
+    for (size_t b = 0; b < 12; ++b) EXPECT_EQ(outcome.nll[b], results[0][b].nll) << b;
   }
   const Comparison* row =
       summarise(sweep, 1, 300).find("elsewhere", Matching::realised, Scope::all);
@@ -175,14 +174,15 @@ TEST_F(SweepTest, ElsewhereIsPlayedOnceAndNeedsAnotherBlock) {
   });
   EXPECT_EQ(all, 12 * (1 + 3 + 6 + 6 + 3));
   EXPECT_EQ(last, all);
-  // Alone, matched to either.
   what.baselines.clear();
-  what.match_realised = false;
-  const Sweep sweep = run_sweep(evaluator, what);
-  EXPECT_EQ(sweep.points[0].requested_budget.size(), 1u);
-  EXPECT_EQ(sweep.points[0].requested_budget[0].nll.size(), 12u);
+  const Sweep sweep = run_sweep(evaluator, what);  // alone
+  EXPECT_TRUE(sweep.points[0].requested_budget.empty());
+  ASSERT_EQ(sweep.points[0].realised.size(), 1u);
+  EXPECT_EQ(sweep.points[0].realised[0].nll.size(), 12u);
   BlockEvaluator lonely(model, data, first_blocks(1), options);
   EXPECT_THROW(run_sweep(lonely, what), Error);
+  what.match_realised = false;
+  EXPECT_THROW(run_sweep(evaluator, what), Error);
 }
 
 TEST_F(SweepTest, ProgressReachesTheEnd) {

@@ -112,15 +112,16 @@ TEST(BudgetGuard, APriorAloneMixesTheNeighbouringLevels) {
   EXPECT_EQ(taken, (std::vector<int>{0, 12, 4, 0}));  // 12 · 0.2 + 4 · 0.4 = 16 · 0.25
 }
 
-TEST(BudgetGuard, APriorIsTheDistanceInGapsOverTheAxes) {
+TEST(BudgetGuard, APriorIsTheDistanceInLevelsOverTheAxes) {
   const ActionSpace space = ActionSpace::from_notation({0.2, 0.4, 1.0}, {"s50", "s100"}, {"q16"});
   const BudgetGuard guard(space, 2.0);
   std::vector<float> bias(6);
   // As much spent as was asked for in half of the 16 steps: averages of 0.3 and 0.9 are left.
   guard.biases({0.5f, 1, 0.3f, 0.9f, 1.0f, 0, 0, 0}, 8, 8, bias);
-  const float kappa[] = {-1.0f, -1.0f, -7.0f}, rho[] = {-1.6f, -0.4f};
+  const float kappa[] = {-1.0f, -1.0f, -3.0f}, rho[] = {-1.6f, -0.4f};
   for (size_t a = 0; a < 6; ++a) EXPECT_NEAR(bias[a], kappa[a / 2] + rho[a % 2], 1e-4f) << a;
-  EXPECT_THROW(BudgetGuard(space, -1.0), Error);
+  for (const double bad : {-1.0, 1001.0, 1e300, std::nan("")})
+    EXPECT_THROW(BudgetGuard(space, bad), Error) << bad;
 }
 
 }  // namespace

@@ -235,6 +235,15 @@ TEST_F(ControllerFiles, EveryFieldIsRequiredAndTyped) {
 }
 
 TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
+  for (const Json& bad : {Json(-1), Json(1e300), Json("3"), Json(nullptr)})
+    EXPECT_THAT(edited([&](Json& j) {
+                  j["enforced_budgets"] = true;
+                  j["budget_prior"] = bad;
+                }),
+                HasSubstr("prior"))
+        << bad.dump();
+  EXPECT_THAT(edited([](Json& j) { j["budget_prior"] = 3; }),
+              HasSubstr("without enforced budgets"));
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = Controller::format_version + 1; }),
               HasSubstr("format version 6"));
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
@@ -412,7 +421,7 @@ TEST(Controller, KeepsThatBudgetsAreEnforced) {
   EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 5);
   EXPECT_EQ(Controller::load(dir.path()).settings().budget_prior, 3.0);
   s.budget_prior = -1.0;
-  EXPECT_THAT(error_of([&] { controller(5, s); }), HasSubstr("a prior of -1 must be 0 or more"));
+  EXPECT_THAT(error_of([&] { controller(5, s); }), HasSubstr("a prior of -1 must lie in 0..1000"));
   s = settings();
   s.budget_prior = 3.0;
   EXPECT_THAT(error_of([&] { controller(5, s); }), HasSubstr("without enforced budgets"));

@@ -147,6 +147,8 @@ TEST(FixedPolicy, DependsOnSequenceAndStepOnly) {
   EXPECT_EQ(shifted->name(), "fixed@1000");
   EXPECT_EQ(play(*shifted, budget, 16, {.sequence = 5}),
             play(*policy, budget, 16, {.sequence = 1005}));
+  EXPECT_NE(play(*shifted, budget, 16, {.single = true}),
+            play(*policy, budget, 16, {.single = true}));
 
   // All sequences at once, interleaved, give what each gives alone.
   std::vector<std::unique_ptr<PolicyState>> states;

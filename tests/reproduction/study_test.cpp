@@ -82,9 +82,10 @@ TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(
       [&] {
         load(small +
-             "experiments: {spaces: {controllers: [2l], baselines: [fixed, elsewhere, emc]}}\n");
+             "evaluation: {blocks: 1}\n"
+             "experiments: {spaces: {controllers: [2l], baselines: [fixed, elsewhere]}}\n");
       },
-      throws({"line 12", "\"elsewhere\" comes last"}));
+      throws({"line 13", "\"elsewhere\" needs a second block"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {redy: d}}}}\n"); },
               throws({"unknown key", "redy"}));
   EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1.5]}}\n"); },
