@@ -286,7 +286,7 @@ TEST_F(ConfigText, BudgetsAreEnforcedWhereAskedFor) {
               testing::HasSubstr("line 3: budgets.prior: it is of enforced budgets"));
   EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
                     "budgets: {keep: [0.5, 1.0], prune: [0.3, 1.0], enforced: true, prior: -2}\n"),
-              testing::HasSubstr("line 3: budgets.prior: -2 must be 0 or more"));
+              testing::HasSubstr("line 3: budgets.prior is -2; it must be from 0 to 1000"));
   EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 1.0], prune: [s30, s100], quant: [q16]}\n"
                     "budgets: {time: [0.4, 0.9], enforced: true}\n"),
               testing::HasSubstr("line 3: budgets.enforced: a budget of time cannot be enforced"));
