@@ -335,7 +335,7 @@ void make_quick(Study& study) {
       controller.updates = 2;
       controller.minutes = 0;
       for (const auto& [key, value] : Overrides{{"rollout.batch", "2"},
-                                                {"rollout.schedules", "4"},
+                                                {"rollout.schedules", "7"},
                                                 {"optimisation.target_steps", "128"},
                                                 {"optimisation.grad_accum", "1"}})
         controller.overrides.emplace_back(key, value);

@@ -113,6 +113,25 @@ TEST_F(StudyFile, AQuickStudyIsSmallAndSaysSo) {
   EXPECT_EQ(study.to_json()["quick"], true);
 }
 
+TEST(Studies, EveryControllerOfOursCanBeTrainedInSmallToo) {
+  int controllers = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::source_dir() / "configs/studies")) {
+    const Study full = load_study(entry.path());
+    Study quick = full;
+    make_quick(quick);
+    for (const Study& study : {full, quick})
+      for (const StudyFamily& family : study.families)
+        for (const StudyController& controller : family.controllers) {
+          if (controller.configuration.empty()) continue;
+          ++controllers;
+          EXPECT_NO_THROW(load_training_config(controller.configuration, controller.overrides))
+              << entry.path() << " " << family.name << "/" << controller.name;
+        }
+  }
+  EXPECT_GT(controllers, 100);
+}
+
 TEST_F(StudyFile, ItsJsonTellsStudiesApart) {
   const Json first = load(small).to_json();
   EXPECT_EQ(load(small).to_json(), first);
