@@ -7,7 +7,7 @@
 #include "base/threads.h"
 #include "engine/batch.h"
 #include "engine/shared_attention.h"
-#include "kernels/attention_amx.h"
+#include "kernels/attention_bf16.h"
 #include "kernels/select.h"
 
 namespace sol {
@@ -50,8 +50,9 @@ void score_pages(const LlamaConfig& config, int layer, int kv_head, int segment,
   const float* q = query(config, batch, segment, head);
   const kernels::PagesView pages = sequence.pages(layer, kv_head);
   float* to = &work.scores[place.scores + int64_t{head} * place.pages];
-  if (kernels::amx_attends(pages.type, config.head_dim, mode) &&
-      kernels::amx_page_scores(q, config.group(), pages, first, count, to, place.pages))
+  const auto unit = kernels::attention_unit(pages.type, config.head_dim, mode);
+  if (unit &&
+      kernels::bf16_page_scores(*unit, q, config.group(), pages, first, count, to, place.pages))
     return;
   kernels::kernels().page_scores(q, config.group(), pages, first, count, to, place.pages);
 }
@@ -212,13 +213,15 @@ void attend_described(const LlamaConfig& config, const TaskMemory& m, const Task
   kernels::NextPieces coming;
   if (next && next->type == m.type)
     coming = {next->pieces.data(), static_cast<int>(next->pieces.size())};
-  if (kernels::amx_attends(m.type, config.head_dim, mode) &&
-      kernels::amx_attend_part(m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim,
-                               m.pieces.data(), static_cast<int>(m.pieces.size()), coming, scale))
+  const int rows = static_cast<int>(m.rows.size()), pieces = static_cast<int>(m.pieces.size());
+  const int shared = static_cast<int>(m.shared);
+  const auto unit = kernels::attention_unit(m.type, config.head_dim, mode);
+  if (unit &&
+      kernels::bf16_attend_part(*unit, m.rows.data(), rows, config.head_dim, m.pieces.data(),
+                                pieces, shared, coming, scale, scratch.data()))
     return;
-  kernels::kernels().attend_part(m.rows.data(), static_cast<int>(m.rows.size()), config.head_dim,
-                                 m.type, m.pieces.data(), static_cast<int>(m.pieces.size()),
-                                 static_cast<int>(m.shared), coming, scale, scratch.data());
+  kernels::kernels().attend_part(m.rows.data(), rows, config.head_dim, m.type, m.pieces.data(),
+                                 pieces, shared, coming, scale, scratch.data());
 }
 
 void attend_tasks(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode) {

@@ -1,5 +1,5 @@
 // Attention of decoded tokens to bf16 keys and values on AMX tiles. To be called only where
-// attention_amx.h says so.
+// attention_bf16.h says so.
 #pragma once
 
 #include "kernels/amx_bf16/page_scores.h"
@@ -26,7 +26,7 @@ struct alignas(64) AttendMemory {
 };
 
 // As Kernels::attend_part, of bf16 and with at most kMostTokens tokens in all pieces, which may lie
-// at the same positions; see attention_amx.h.
+// at the same positions; see attention_bf16.h.
 void attend_part(const AttendRow* rows, int row_count, int dim, const AttendPiece* pieces,
                  int piece_count, const NextPieces& next, float scale, AttendMemory& memory);
 

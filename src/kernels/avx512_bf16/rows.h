@@ -1,6 +1,7 @@
 // What products of few and of many rows share.
 #pragma once
 
+#include "kernels/avx512_bf16/pairs.h"
 #include "kernels/avx512_bf16/products.h"
 #include "kernels/isa/channels.h"
 
@@ -17,25 +18,6 @@ void many_out_major(const WeightView& w, const RoundedRows& x, int out_begin, in
                     int64_t y_stride);
 void many_in_major(const Channels& channels, const RoundedRows& x, int out_begin, int out_end,
                    float* y, int64_t y_stride);
-
-// body(0), ..., body(N - 1), each a copy of its own, so that arrays of sums that they index stay in
-// registers: of loops that the compiler unrolls late it keeps them in memory before and after.
-template <int N, typename Body>
-[[gnu::always_inline]] inline void repeat(const Body& body) {
-  if constexpr (N > 1) repeat<N - 1>(body);
-  body(N - 1);
-}
-
-// sum + inputs · weights, pair by pair.
-inline Vec add_pairs(Vec sum, __m512i inputs, __m512i weights) {
-  return {_mm512_dpbf16_ps(sum.v, (__m512bh)inputs, (__m512bh)weights)};
-}
-// One pair of inputs, for all outputs.
-inline __m512i set_pair(const bf16* x) {
-  int32_t pair;
-  __builtin_memcpy(&pair, x, sizeof(pair));
-  return _mm512_set1_epi32(pair);
-}
 
 // The columns of y that a tile has: all of them, or the first `n` (fewer than 64). Stores with a
 // mask are several times slower on some processors, so that it pays to tell them apart.

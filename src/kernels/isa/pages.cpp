@@ -1,42 +1,9 @@
 // Summaries of pages of keys, and how pages score by them.
 #include "kernels/isa/functions.h"
-#include "kernels/isa/simd.h"
+#include "kernels/isa/page_cursor.h"
 
 namespace sol::kernels::SOL_ISA_NAME {
 namespace {
-
-// Walks over pages without dividing for each.
-template <typename T>
-class PageCursor {
- public:
-  PageCursor(const PagesView& pages, int page)
-      : pages_(pages), block_(page / pages.block_pages), slot_(page % pages.block_pages) {}
-
-  const T* next() {
-    const std::byte* block = pages_.blocks[block_] + pages_.offset;
-    const T* page = reinterpret_cast<const T*>(block) + int64_t{slot_} * 2 * pages_.dim;
-    if (++slot_ == pages_.block_pages) {
-      slot_ = 0;
-      ++block_;
-    }
-    return page;
-  }
-
- private:
-  const PagesView& pages_;
-  int block_, slot_;
-};
-
-// Pages of a block lie together, those of different blocks far apart, where the processor's own
-// prefetching starts anew.
-template <typename T>
-void prefetch_page(const T* page, int dim) {
-  constexpr uint64_t kLine = 64;
-  const uint64_t at = reinterpret_cast<uint64_t>(page);
-  const uint64_t bytes = 2 * sizeof(T) * static_cast<uint64_t>(dim);
-  for (uint64_t i = 0; i < bytes; i += kLine)
-    __builtin_prefetch(reinterpret_cast<const void*>(at + i));
-}
 
 // What a query multiplies a page's two vectors by.
 struct Factors {
@@ -75,26 +42,15 @@ void score_four(const float* q, const T* const (&page)[4], int dim, float half,
 template <PageSummary S>
 void score_pages(const float* q, int heads, const PagesView& view, int first, int count,
                  float* score, int64_t stride) {
-  constexpr int kAhead = 16;  // pages
-  const int dim = view.dim, end = first + count;
+  const int dim = view.dim;
   const float half = 0.5f / square_root(static_cast<float>(dim));
   with_type(view.type, [&]<typename T>(const T*) {
-    PageCursor<T> pages(view, first), ahead(view, first);
-    int sent = first;  // pages before it are on their way
-    for (int p = first; p < end; p += 4) {
-      for (; sent < smaller(p + kAhead, end); ++sent) prefetch_page(ahead.next(), dim);
-      const T* four[4];
-      for (int k = 0; k < 4; ++k) four[k] = p + k < end ? pages.next() : four[k - 1];
-      const int here = smaller(4, end - p);
-      for_groups<kScoreRows>(heads, [&]<int R>(int h) {
-        float* to[R];
-        float some[R][4];
-        for (int r = 0; r < R; ++r) to[r] = here == 4 ? score + (h + r) * stride + p : some[r];
-        score_four<S>(q + static_cast<int64_t>(h) * dim, four, dim, half, to);
-        for (int r = 0; here < 4 && r < R; ++r)
-          for (int k = 0; k < here; ++k) score[(h + r) * stride + p + k] = some[r][k];
-      });
-    }
+    for_four_pages<T>(view, first, count, [&](const T* const(&four)[4], int page, int pages) {
+      store_scores<kScoreRows>(
+          heads, page, pages, score, stride, [&]<int R>(int h, float* const(&to)[R]) {
+            score_four<S>(q + static_cast<int64_t>(h) * dim, four, dim, half, to);
+          });
+    });
   });
 }
 

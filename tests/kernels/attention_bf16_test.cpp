@@ -1,5 +1,6 @@
-// Attention on tiles against the readable definition, in memory that ends where none may be read.
-#include "kernels/attention_amx.h"
+// Attention by what multiplies bf16 against the readable definition, in memory that ends where none
+// may be read.
+#include "kernels/attention_bf16.h"
 
 #ifdef __x86_64__
 
@@ -8,6 +9,7 @@
 #include "guarded_copy.h"
 #include "kernel_cases.h"
 #include "kernels/amx_bf16/attend.h"
+#include "kernels/avx512_bf16/attention.h"
 
 namespace sol::kernels {
 namespace {
@@ -27,22 +29,54 @@ float largest_of(const std::vector<float>& x) {
   return most;
 }
 
+// What every unit multiplies as it is.
+std::vector<float> exact_in_bf16(std::vector<float> x) {
+  for (float& v : x) v = to_float(to_bf16(v));
+  return x;
+}
+
 std::unique_ptr<GuardedCopy> guarded(const std::vector<float>& x) {
   return std::make_unique<GuardedCopy>(test::stored(x, ElementType::bf16).bytes);
 }
 
+class Bf16Attention : public testing::TestWithParam<Bf16Unit> {
+ protected:
+  void SetUp() override {
+    if (!has_unit(unit())) GTEST_SKIP() << "not on this machine";
+  }
+  static Bf16Unit unit() { return GetParam(); }
+  static bool tiles() { return unit() == Bf16Unit::tiles; }
+  static auto page_scores() { return tiles() ? amx_bf16::page_scores : avx512_bf16::page_scores; }
+};
+INSTANTIATE_TEST_SUITE_P(Units, Bf16Attention, testing::Values(Bf16Unit::tiles, Bf16Unit::vectors),
+                         [](const testing::TestParamInfo<Bf16Unit>& unit) {
+                           return unit.param == Bf16Unit::tiles ? "tiles" : "vectors";
+                         });
+
 class AmxAttention : public testing::Test {
  protected:
   void SetUp() override {
-    if (!amx_attends(ElementType::bf16, 64, MatmulMode::library)) GTEST_SKIP() << "no AMX here";
+    if (!has_unit(Bf16Unit::tiles)) GTEST_SKIP() << "no AMX here";
   }
 };
 
-TEST(AmxAttentionRange, OtherHeadsTypesAndModesAreLeftToOthers) {
+TEST(Bf16AttentionUnit, OtherHeadsTypesAndModesAreLeftToOthers) {
   for (const int dim : {8, 16, 48, 80, 288})
-    EXPECT_FALSE(amx_attends(ElementType::bf16, dim, MatmulMode::library)) << dim;
-  EXPECT_FALSE(amx_attends(ElementType::f32, 64, MatmulMode::library));
-  EXPECT_FALSE(amx_attends(ElementType::bf16, 64, MatmulMode::own));
+    EXPECT_FALSE(attention_unit(ElementType::bf16, dim, MatmulMode::library)) << dim;
+  EXPECT_FALSE(attention_unit(ElementType::f32, 64, MatmulMode::library));
+  EXPECT_FALSE(attention_unit(ElementType::bf16, 64, MatmulMode::own));
+}
+
+TEST(Bf16AttentionUnit, TilesGoFirstAndNothingIsRoundedWhereItMayNotBe) {
+  const auto unit = attention_unit(ElementType::bf16, 64, MatmulMode::library);
+  const auto unrounded = attention_unit(ElementType::bf16, 64, MatmulMode::library_f32);
+  if (has_unit(Bf16Unit::tiles)) {
+    EXPECT_EQ(unit, Bf16Unit::tiles);
+    EXPECT_EQ(unrounded, Bf16Unit::tiles);
+  } else {
+    EXPECT_EQ(unit.has_value(), has_unit(Bf16Unit::vectors));
+    EXPECT_FALSE(unrounded);
+  }
 }
 
 // --- page scores ---
@@ -63,7 +97,7 @@ struct Pages {
   }
 };
 
-TEST_F(AmxAttention, PageScoresAgreeWithTheReference) {
+TEST_P(Bf16Attention, PageScoresAgreeWithTheReference) {
   for (const PageSummary summary : {PageSummary::extrema, PageSummary::moments}) {
     for (const int dim : {32, 64, 96, 128, 256}) {
       for (const int block_pages : {1, 3, 8, 16, 24, 32}) {
@@ -79,8 +113,8 @@ TEST_F(AmxAttention, PageScoresAgreeWithTheReference) {
               score(q.data(), heads, pages.view, first, count - first, to.data(), count + 1);
             };
             scored(reference().page_scores, expected);
-            scored(amx_bf16::page_scores, got);
-            expect_near(got, expected, 4e-7f * largest_of(expected), 1e-6f);
+            scored(page_scores(), got);
+            expect_near(got, expected, (tiles() ? 4e-7f : 1e-5f) * largest_of(expected), 1e-6f);
           }
         }
       }
@@ -88,7 +122,7 @@ TEST_F(AmxAttention, PageScoresAgreeWithTheReference) {
   }
 }
 
-TEST_F(AmxAttention, PageScoresOfQueriesThatAreNotFinite) {
+TEST_P(Bf16Attention, PageScoresOfQueriesThatAreNotFinite) {
   const int dim = 64, count = 20;
   const Pages pages(count, 8, dim, PageSummary::extrema);
   auto q = random_floats(3 * dim, 1);
@@ -97,7 +131,7 @@ TEST_F(AmxAttention, PageScoresOfQueriesThatAreNotFinite) {
   q[2 * dim + 33] = NAN;
   std::vector<float> expected(3 * count), got(3 * count);
   reference().page_scores(q.data(), 3, pages.view, 0, count, expected.data(), count);
-  amx_bf16::page_scores(q.data(), 3, pages.view, 0, count, got.data(), count);
+  page_scores()(q.data(), 3, pages.view, 0, count, got.data(), count);
   expect_near(got, expected, 1e-5f, 1e-5f);
 }
 
@@ -110,7 +144,9 @@ struct Part {
   std::vector<AttendPiece> pieces;
 
   Part(int dim_, int rows_, uint32_t seed, float scale = 1.0f)
-      : dim(dim_), rows(rows_), q(random_floats(static_cast<size_t>(rows_) * dim_, seed, scale)) {}
+      : dim(dim_),
+        rows(rows_),
+        q(exact_in_bf16(random_floats(static_cast<size_t>(rows_) * dim_, seed, scale))) {}
 
   // Every piece ends where nothing may be read.
   void add(int position, int count, uint64_t who) {
@@ -141,13 +177,51 @@ struct Part {
                               scratch.data());
     });
   }
-  std::vector<float> got() const {
+  // `shared`: pieces; all of them.
+  std::vector<float> got(Bf16Unit unit, int shared = -1) const {
     return run([&](const AttendRow* all) {
       const int n = static_cast<int>(pieces.size());
-      const auto working = std::make_unique<amx_bf16::AttendMemory>();
-      amx_bf16::attend_part(all, rows, dim, pieces.data(), n, {pieces.data(), std::min(2, n)},
-                            kScale, *working);
+      const NextPieces next{pieces.data(), std::min(2, n)};
+      if (unit == Bf16Unit::tiles) {
+        const auto working = std::make_unique<amx_bf16::AttendMemory>();
+        amx_bf16::attend_part(all, rows, dim, pieces.data(), n, next, kScale, *working);
+      } else {
+        std::vector<float> scratch(attend_part_scratch);
+        avx512_bf16::attend_part(all, rows, dim, pieces.data(), n, shared < 0 ? n : shared, next,
+                                 kScale, scratch.data());
+      }
     });
+  }
+
+  // What got() must be near. The instruction gets weights rounded to bf16: those of the readable
+  // definition are rounded, too, and one that comes to the other neighbour moves a sum by 2^-8 of
+  // it.
+  void expect_near_reference(Bf16Unit unit, int shared = -1) const {
+    auto wanted = expected();
+    const bool rounds = unit == Bf16Unit::vectors;
+    if (rounds) round_weights(wanted);
+    expect_near(got(unit, shared), wanted, rounds ? 0.02f : 5e-6f, 1e-5f);
+  }
+
+  // Weighted sums of values anew, with weights rounded.
+  void round_weights(std::vector<float>& partials) const {
+    for (int r = 0; r < rows; ++r) {
+      float* out = &partials[r * (dim + 2)];
+      std::vector<double> sum(dim);
+      for (const AttendPiece& piece : pieces) {
+        if (!(piece.rows >> r & 1)) continue;
+        const auto* key = static_cast<const bf16*>(piece.keys);
+        const auto* value = static_cast<const bf16*>(piece.values);
+        for (int j = 0; j < piece.count; ++j, key += dim, value += dim) {
+          double score = 0;
+          for (int d = 0; d < dim; ++d) score += double{q[r * dim + d]} * to_float(key[d]);
+          const float weight =
+              to_float(to_bf16(std::exp(static_cast<float>(score) * kScale - out[dim])));
+          for (int d = 0; d < dim; ++d) sum[d] += double{weight} * to_float(value[d]);
+        }
+      }
+      std::copy(sum.begin(), sum.end(), out);
+    }
   }
 
   static constexpr float kScale = 0.3f;
@@ -167,57 +241,79 @@ Part random_part(int dim, int rows, int most, uint32_t seed) {
   return part;
 }
 
-TEST_F(AmxAttention, PartsAgreeWithTheReference) {
+TEST_P(Bf16Attention, PartsAgreeWithTheReference) {
   for (const int dim : {32, 64, 96, 128, 160, 256}) {
     for (int rows = 1; rows <= 64; rows = rows < 17 ? rows + 1 : 64 + (rows == 64)) {
       if (rows > 6 && dim > 64) continue;
       const Part part = random_part(dim, rows, rows % 2 ? 4 : 40, 100 + rows);
-      expect_near(part.got(), part.expected(), 5e-6f, 1e-5f);
+      part.expect_near_reference(unit());
     }
   }
 }
 
-TEST_F(AmxAttention, DensePartsAgreeWithTheReference) {
+TEST_P(Bf16Attention, DensePartsAgreeWithTheReference) {
   for (const int dim : {32, 64, 128}) {
     for (const int tokens : {1, 15, 16, 31, 33, 250, 256}) {
       Part part(dim, 4, 5);
       for (int j = 0; j < tokens; j += 32) part.add(j, std::min(32, tokens - j), 15);
-      expect_near(part.got(), part.expected(), 5e-6f, 1e-5f);
+      part.expect_near_reference(unit());
     }
   }
 }
 
-TEST_F(AmxAttention, RowsThatAttendToEverythingDoNotDependOnTheirCompany) {
+// By the instruction no row depends on others, whatever they attend to.
+TEST_P(Bf16Attention, RowsDoNotDependOnTheirCompanyUnlessOnTiles) {
+  if (tiles()) GTEST_SKIP() << "by vectors alone";
+  const Part part = random_part(64, 11, 7, 21);
+  const auto together = part.got(unit());
+  for (int r = 0; r < part.rows; ++r) {
+    Part alone(64, 1, 1);
+    std::copy_n(&part.q[r * 64], 64, alone.q.begin());
+    for (AttendPiece piece : part.pieces) {
+      if (!(piece.rows >> r & 1)) continue;
+      piece.rows = 1;
+      alone.pieces.push_back(piece);
+    }
+    const auto one = alone.got(unit());
+    EXPECT_SAME_BITS(
+        std::vector<float>(one.begin(), one.end() - 1),
+        std::vector<float>(together.begin() + r * 66, together.begin() + (r + 1) * 66));
+  }
+}
+
+TEST_P(Bf16Attention, RowsThatAttendToEverythingDoNotDependOnTheirCompany) {
   Part many(64, 16, 9), alone(64, 1, 9);
   for (int j = 0; j < 250; j += 50) {
     many.add(j, 50, many.everybody());
     alone.add(j, 50, 1);
   }
-  const auto all = many.got();
+  const auto all = many.got(unit());
   for (int r = 0; r < 16; ++r) {
     std::copy_n(&many.q[r * 64], 64, alone.q.begin());
-    const auto one = alone.got();
+    const auto one = alone.got(unit());
     EXPECT_SAME_BITS(std::vector<float>(one.begin(), one.end() - 1),
                      std::vector<float>(all.begin() + r * 66, all.begin() + (r + 1) * 66));
   }
 }
 
 // Sequences that continue apart, at the same positions.
-TEST_F(AmxAttention, RowsMayHaveTokensOfTheirOwn) {
+TEST_P(Bf16Attention, RowsMayHaveTokensOfTheirOwn) {
   for (const int rows : {2, 7, 12}) {
     Part part(64, rows, 61);
     for (int j = 0; j < 96; j += 8) part.add(j, 8, part.everybody() & ~uint64_t(j % 3));
+    const int shared = static_cast<int>(part.pieces.size());
     for (int r = 0; r + 1 < rows; ++r) part.add(96, 1 + 2 * r, uint64_t{1} << r);
-    expect_near(part.got(), part.expected(), 5e-6f, 1e-5f);
+    part.expect_near_reference(unit(), shared);
   }
 }
 
-// Whether amx_attend_part() works on them; where not, it must leave results alone.
+// Whether tiles work on them; where not, results must be left alone.
 bool pays(const Part& part) {
   bool done = false;
   const auto out = part.run([&](const AttendRow* all) {
-    done = amx_attend_part(all, part.rows, part.dim, part.pieces.data(),
-                           static_cast<int>(part.pieces.size()), {}, 1.0f);
+    const int n = static_cast<int>(part.pieces.size());
+    done = bf16_attend_part(Bf16Unit::tiles, all, part.rows, part.dim, part.pieces.data(), n, n, {},
+                            1.0f, nullptr);
   });
   EXPECT_EQ(out[0] == 7.0f, !done);
   return done;
@@ -243,7 +339,8 @@ TEST_F(AmxAttention, PagesAreScoredWhereItPays) {
     const Pages pages(20, block_pages, 32, PageSummary::extrema);
     const auto q = random_floats(static_cast<size_t>(heads) * 32, 1);
     std::vector<float> got(static_cast<size_t>(heads) * 20, 7.0f);
-    const bool done = amx_page_scores(q.data(), heads, pages.view, 0, 20, got.data(), 20);
+    const bool done =
+        bf16_page_scores(Bf16Unit::tiles, q.data(), heads, pages.view, 0, 20, got.data(), 20);
     EXPECT_EQ(got[0] == 7.0f, !done);
     return done;
   };
@@ -253,10 +350,10 @@ TEST_F(AmxAttention, PagesAreScoredWhereItPays) {
   EXPECT_TRUE(scores(4, 3));
 }
 
-TEST_F(AmxAttention, OneTokenIsItsValueAndNoTokenIsNothing) {
+TEST_P(Bf16Attention, OneTokenIsItsValueAndNoTokenIsNothing) {
   Part part(64, 2, 41);
   part.add(37, 1, 1);
-  const auto out = part.got();
+  const auto out = part.got(unit());
   const auto* value = static_cast<const bf16*>(part.pieces[0].values);
   for (int d = 0; d < 64; ++d) {
     EXPECT_EQ(out[d], to_float(value[d]));
@@ -267,30 +364,31 @@ TEST_F(AmxAttention, OneTokenIsItsValueAndNoTokenIsNothing) {
   EXPECT_EQ(out[131], 0.0f);
 }
 
-TEST_F(AmxAttention, ScoresOfAnySizeAreNear) {
+TEST_P(Bf16Attention, ScoresOfAnySizeAreNear) {
   // Weights down to nothing, and scores in the thousands.
   for (const float scale : {1e-20f, 1e-3f, 30.0f, 1e4f}) {
     Part part(64, 4, 3, scale);
     for (int j = 0; j < 256; j += 64) part.add(j, 64, 15);
-    const auto got = part.got(), expected = part.expected();
+    const auto got = part.got(unit()), expected = part.expected();
     for (int r = 0; r < 4; ++r) {
       std::vector<float> a(64), b(64);
       reference().merge_parts(&got[r * 66], 1, 66, 64, a.data());
       reference().merge_parts(&expected[r * 66], 1, 66, 64, b.data());
-      expect_near(a, b, std::max(1e-5f, 1e-6f * scale), 0);
+      // By the instruction weights are rounded.
+      expect_near(a, b, tiles() ? std::max(1e-5f, 1e-6f * scale) : 0.02f, 0);
       EXPECT_NEAR(got[r * 66 + 64], expected[r * 66 + 64],
                   2e-6f * std::fabs(expected[r * 66 + 64]) + 1e-30f);
     }
   }
 }
 
-TEST_F(AmxAttention, QueriesThatAreNotFiniteConcernTheirOwnRowsAlone) {
+TEST_P(Bf16Attention, QueriesThatAreNotFiniteConcernTheirOwnRowsAlone) {
   Part part(64, 5, 8);
   part.add(0, 100, 31);
-  const auto without = part.got();
+  const auto without = part.got(unit());
   part.q[64 + 3] = INFINITY;
   part.q[2 * 64 + 7] = NAN;
-  const auto with = part.got();
+  const auto with = part.got(unit());
   for (const int r : {0, 3, 4})
     EXPECT_SAME_BITS(std::vector<float>(with.begin() + r * 66, with.begin() + (r + 1) * 66),
                      std::vector<float>(without.begin() + r * 66, without.begin() + (r + 1) * 66));
