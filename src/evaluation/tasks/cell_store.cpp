@@ -10,14 +10,11 @@ constexpr int cell_format = 1;
 // Answers of a whole task in words may be long.
 constexpr uint64_t cell_limit = uint64_t{1} << 30;
 
-}  // namespace
+constexpr const char* finished = ".json";
+constexpr const char* begun = ".part.json";
 
-std::filesystem::path CellStore::path(const Json& identity) const {
-  return dir_ / (hash_128(to_text(identity)) + ".json");
-}
-
-bool CellStore::load(const Json& identity, TaskCell& cell) const {
-  const std::filesystem::path file = path(identity);
+// False where there is no such file.
+bool read(const std::filesystem::path& file, const Json& identity, TaskCell& cell) {
   if (!path_exists(file)) return false;
   const Json json = read_json(file, cell_limit);
   const std::string where = file.string();
@@ -31,21 +28,45 @@ bool CellStore::load(const Json& identity, TaskCell& cell) const {
         cell.kind, document, fmt::format("{} document {}", where, documents.size())));
   cell.documents = std::move(documents);
   cell.seconds = json_get<double>(json, "seconds", where);
-  cell.resumed = true;
   return true;
 }
 
-void CellStore::save(const Json& identity, const TaskCell& cell) const {
+void write(const std::filesystem::path& file, const Json& identity, const TaskCell& cell) {
   Json documents = Json::array();
   for (const DocumentResult& document : cell.documents)
     documents.push_back(to_json(cell.kind, document));
-  ensure_writable_directory(dir_);
-  write_file_atomically(path(identity), to_text({{"kind", "sol task cell"},
-                                                 {"format_version", cell_format},
-                                                 {"identity", identity},
-                                                 {"seconds", cell.seconds},
-                                                 {"documents", std::move(documents)}}) +
-                                            "\n");
+  ensure_writable_directory(file.parent_path());
+  write_file_atomically(file, to_text({{"kind", "sol task cell"},
+                                       {"format_version", cell_format},
+                                       {"identity", identity},
+                                       {"seconds", cell.seconds},
+                                       {"documents", std::move(documents)}}) +
+                                  "\n");
+}
+
+}  // namespace
+
+std::filesystem::path CellStore::path(const Json& identity, const char* ending) const {
+  return dir_ / (hash_128(to_text(identity)) + ending);
+}
+
+bool CellStore::load(const Json& identity, TaskCell& cell) const {
+  cell.resumed = read(path(identity, finished), identity, cell);
+  return cell.resumed;
+}
+
+bool CellStore::load_part(const Json& identity, TaskCell& cell) const {
+  return read(path(identity, begun), identity, cell);
+}
+
+void CellStore::save(const Json& identity, const TaskCell& cell) const {
+  write(path(identity, finished), identity, cell);
+  std::error_code ignored;  // a part that stays is never looked at
+  std::filesystem::remove(path(identity, begun), ignored);
+}
+
+void CellStore::save_part(const Json& identity, const TaskCell& cell) const {
+  write(path(identity, begun), identity, cell);
 }
 
 }  // namespace sol

@@ -1,6 +1,7 @@
 #include "evaluation/tasks/experiment.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/fail.h"
@@ -57,20 +58,63 @@ class TaskExperiment {
     TaskCell cell = make_cell(ScoringMode::prefill, "dense");
     const Json identity = cell_identity(plan_, task_, cell);
     if (!store_.load(identity, cell)) {
-      const Stopwatch watch;
-      cell.documents = runner_.prefill(task_, progress_, stop_);
-      cell.seconds = watch.seconds();
-      store_.save(identity, cell);
+      load_part(identity, cell);
+      run_cells({{&cell, identity}}, [&](TaskPass pass) {
+        return runner_.prefill(task_, std::move(pass), progress_, stop_);
+      });
     }
     complete(cell, dense_->space());
     cells_.push_back(std::move(cell));
   }
 
+  void load_part(const Json& identity, TaskCell& cell) const {
+    if (store_.load_part(identity, cell) && cell.documents.size() > task_.documents.size())
+      fail("{}: an interrupted pass left {} documents, where the task has {}", task_.name,
+           cell.documents.size(), task_.documents.size());
+  }
+
+  struct NamedCell {
+    TaskCell* cell;
+    Json identity;
+  };
+
+  // Cells of one pass, of which as many documents are there already. `run` goes on with it.
+  template <typename Run>
+  void run_cells(const std::vector<NamedCell>& cells, const Run& run) {
+    constexpr double seconds_between_saves = 60;
+    const double before = cells[0].cell->seconds;
+    const Stopwatch watch;
+    double saved = 0;
+    const auto take = [&](const ArmResults& results) {
+      for (size_t i = 0; i < cells.size(); ++i) {
+        cells[i].cell->documents = results[i];
+        cells[i].cell->seconds = before + watch.seconds() / static_cast<double>(cells.size());
+      }
+    };
+    const auto save_parts = [&] {
+      for (const NamedCell& one : cells) store_.save_part(one.identity, *one.cell);
+      saved = watch.seconds();
+    };
+    TaskPass pass;
+    for (const NamedCell& one : cells) pass.done.push_back(one.cell->documents);
+    pass.keep = [&](const ArmResults& results) {
+      take(results);
+      if (watch.seconds() >= saved + seconds_between_saves) save_parts();
+    };
+    try {
+      take(run(std::move(pass)));
+    } catch (const Cancelled&) {
+      save_parts();
+      throw;
+    }
+    for (const NamedCell& one : cells) store_.save(one.identity, *one.cell);
+  }
+
   void run_pass(std::vector<TaskCell>& cells, const std::vector<const Policy*>& policies) {
-    std::vector<Arm> arms;
-    std::vector<size_t> missing;
-    std::vector<std::pair<size_t, size_t>> twins;  // a cell, and an earlier one that is the same
     std::vector<Json> identities;
+    std::vector<std::pair<size_t, size_t>> twins;  // a cell, and an earlier one that is the same
+    // Missing cells by how many of their documents are there.
+    std::map<size_t, std::vector<size_t>> missing;
     for (size_t i = 0; i < cells.size(); ++i) {
       identities.push_back(cell_identity(plan_, task_, cells[i]));
       if (store_.load(identities[i], cells[i])) continue;
@@ -80,21 +124,23 @@ class TaskExperiment {
         twins.emplace_back(i, same - identities.begin());
         continue;
       }
-      arms.push_back({policies[i], cells[i].asked});
-      missing.push_back(i);
+      load_part(identities[i], cells[i]);
+      missing[cells[i].documents.size()].push_back(i);
     }
-    // Scored arms share their contexts' dense passes; written answers do not and take hours, so
-    // each arm of them is kept as soon as it is done.
-    const size_t together = task_.kind == TaskKind::generation ? 1 : arms.size();
-    for (size_t first = 0; first < arms.size(); first += together) {
-      const Stopwatch watch;
-      auto results =
-          runner_.decode(task_, std::span(arms).subspan(first, together), progress_, stop_);
-      for (size_t k = 0; k < results.size(); ++k) {
-        const size_t i = missing[first + k];
-        cells[i].documents = std::move(results[k]);
-        cells[i].seconds = watch.seconds() / static_cast<double>(results.size());
-        store_.save(identities[i], cells[i]);
+    for (const auto& [documents, these] : missing) {
+      // Scored arms share their contexts' dense passes; written answers do not and take hours, so
+      // one arm of them is done after the other.
+      const size_t together = task_.kind == TaskKind::generation ? 1 : these.size();
+      for (size_t first = 0; first < these.size(); first += together) {
+        std::vector<NamedCell> of_pass;
+        std::vector<Arm> arms;
+        for (const size_t i : std::span(these).subspan(first, together)) {
+          of_pass.push_back({&cells[i], identities[i]});
+          arms.push_back({policies[i], cells[i].asked});
+        }
+        run_cells(of_pass, [&](TaskPass pass) {
+          return runner_.decode(task_, arms, std::move(pass), progress_, stop_);
+        });
       }
     }
     for (const auto& [twin, original] : twins) {

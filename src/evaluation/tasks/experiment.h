@@ -59,24 +59,28 @@ struct TaskPlan {
   Json identity;
 };
 
-// Finished cells, one file each, found again by what decides their results.
+// Cells, one file each, found again by what decides their results; those of interrupted passes hold
+// their first documents.
 class CellStore {
  public:
   explicit CellStore(std::filesystem::path dir) : dir_(std::move(dir)) {}
 
-  // Fills the documents of a cell that was finished under the same identity; false when there is
-  // none. Throws Error for a file that is damaged.
+  // Fill the documents of a cell that was finished, or begun, under the same identity; false when
+  // there is none. Throw Error for a file that is damaged.
   bool load(const Json& identity, TaskCell& cell) const;
-  // Throws Error when it cannot be written.
+  bool load_part(const Json& identity, TaskCell& cell) const;
+  // Throw Error when it cannot be written. A finished cell replaces its part.
   void save(const Json& identity, const TaskCell& cell) const;
+  void save_part(const Json& identity, const TaskCell& cell) const;
 
  private:
-  std::filesystem::path path(const Json& identity) const;
+  std::filesystem::path path(const Json& identity, const char* ending) const;
   std::filesystem::path dir_;
 };
 
 // Two passes in decode mode: dense, policies that take no budget and the judged one at every
-// budget, then its baselines at the averages that it realised. A pass is saved when it is complete.
+// budget, then its baselines at the averages that it realised. A pass is saved when it is complete;
+// what is done of it every minute, and when it is interrupted.
 // A task that generates has no prefill mode; dense decoding stands in for it. Throws what the
 // runner and the store throw.
 std::vector<TaskCell> run_task(TaskRunner& runner, const Task& task, const TaskPlan& plan,

@@ -12,16 +12,6 @@ namespace {
 // Tokens whose keys and values are in memory together: enough rows for the matrix products.
 constexpr size_t tokens_together = 8192;
 
-// How many documents from `first` on are worked on together.
-size_t documents_together(std::span<const RequestGroup> groups, size_t first) {
-  size_t tokens = 0, end = first;
-  for (; end < groups.size(); ++end) {
-    for (const TokenRequest& request : groups[end].requests) tokens += request.tokens.size();
-    if (end > first && tokens > tokens_together) break;
-  }
-  return end - first;
-}
-
 // What all contexts begin with, their last tokens left out: those are decoded, or must answer.
 size_t shared_length(const RequestGroup& group) {
   const std::vector<TokenRequest>& requests = group.requests;
@@ -123,6 +113,15 @@ Scorer::Scorer(FrozenModel& model, const ScoringOptions& options)
     fail("scoring: horizon ({}) and batch ({}) must be positive", options.horizon, options.batch);
 }
 
+size_t Scorer::together(std::span<const RequestGroup> groups, size_t first) {
+  size_t tokens = 0, end = first;
+  for (; end < groups.size(); ++end) {
+    for (const TokenRequest& request : groups[end].requests) tokens += request.tokens.size();
+    if (end > first && tokens > tokens_together) break;
+  }
+  return end - first;
+}
+
 std::vector<Scorer::Dense> Scorer::shared_prefixes(std::span<const RequestGroup> groups,
                                                    const Policy::Needs& needs,
                                                    std::stop_token stop) {
@@ -149,7 +148,7 @@ std::vector<std::vector<RequestScore>> Scorer::prefill(std::span<const RequestGr
   std::vector<std::vector<RequestScore>> results(groups.size());
   for (size_t first = 0; first < groups.size();) {
     if (stop.stop_requested()) throw Cancelled();
-    const size_t count = documents_together(groups, first);
+    const size_t count = together(groups, first);
     const auto part = groups.subspan(first, count);
     const std::vector<Dense> prefixes = shared_prefixes(part, {}, stop);
     std::vector<std::unique_ptr<Sequence>> sequences;
@@ -308,7 +307,7 @@ std::vector<std::vector<std::vector<RequestScore>>> Scorer::decode(
 
   for (size_t first = 0; first < groups.size();) {
     if (stop.stop_requested()) throw Cancelled();
-    const size_t count = documents_together(groups, first);
+    const size_t count = together(groups, first);
     std::vector<Running> jobs = begin(groups.subspan(first, count), arms, stop);
     size_t job = 0;
     for (size_t i = 0; i < count; ++i)

@@ -54,6 +54,10 @@ class Scorer {
   // `model` must outlive it. Throws Error for options that are not positive.
   Scorer(FrozenModel& model, const ScoringOptions& options);
 
+  // How many groups from `first` on are worked on together: a whole pass may be cut there, so that
+  // what is done can be kept, without any result's depending on it.
+  static size_t together(std::span<const RequestGroup> groups, size_t first);
+
   // result[group][request]. Throws Error for a log-probability that is not finite, naming the
   // document, and Cancelled when `stop` was requested.
   std::vector<std::vector<RequestScore>> prefill(std::span<const RequestGroup> groups,

@@ -21,6 +21,24 @@ struct Writing {
   StopStrings stops;
 };
 
+// Of the documents that are done already.
+ArmResults begin_pass(const Task& task, ArmResults done, size_t arms) {
+  done.resize(arms);
+  for (const auto& results : done)
+    if (results.size() != done[0].size() || results.size() > task.documents.size())
+      fail("{}: {} documents are done under one arm and {} under another, of {}", task.name,
+           done[0].size(), results.size(), task.documents.size());
+  return done;
+}
+
+int64_t steps_of(std::span<const RequestGroup> groups) {
+  int64_t steps = 0;
+  for (const RequestGroup& group : groups)
+    for (const TokenRequest& request : group.requests)
+      steps += static_cast<int64_t>(request.scored());
+  return steps;
+}
+
 }  // namespace
 
 TaskRunner::TaskRunner(FrozenModel& model, const Tokenizer& tokenizer,
@@ -62,55 +80,70 @@ DocumentResult TaskRunner::judge(const Task& task, const RequestGroup& group, si
   return sum_windows(asked, scores, static_cast<int64_t>(tokens));
 }
 
-std::vector<DocumentResult> TaskRunner::prefill(const Task& task, const ScoringProgress& progress,
-                                                std::stop_token stop) {
+ArmResults TaskRunner::prefill(const Task& task, TaskPass pass, const ScoringProgress& progress,
+                               std::stop_token stop) {
   if (task.kind == TaskKind::generation)
     fail("{}: answers are generated step by step; there is no prefill mode", task.name);
   const std::vector<RequestGroup> groups = requests(task);
-  const auto scores = Scorer(model_, options_).prefill(groups, progress, stop);
-  std::vector<DocumentResult> results;
-  for (size_t i = 0; i < groups.size(); ++i)
-    results.push_back(judge(task, groups[i], i, scores[i]));
-  return results;
-}
-
-std::vector<std::vector<DocumentResult>> TaskRunner::decode(const Task& task,
-                                                            std::span<const Arm> arms,
-                                                            const ScoringProgress& progress,
-                                                            std::stop_token stop) {
-  std::vector<std::vector<DocumentResult>> results(arms.size());
-  if (task.kind == TaskKind::generation) {
-    const auto documents = static_cast<int64_t>(task.documents.size());
-    for (size_t a = 0; a < arms.size(); ++a)
-      results[a] = generate(
-          task, arms[a],
-          [&](int64_t done, int64_t) {
-            if (progress)
-              progress(static_cast<int64_t>(a) * documents + done,
-                       static_cast<int64_t>(arms.size()) * documents);
-          },
-          stop);
-    return results;
+  Scorer scorer(model_, options_);
+  ArmResults results = begin_pass(task, std::move(pass.done), 1);
+  for (size_t first = results[0].size(); first < groups.size();) {
+    const auto part = std::span(groups).subspan(first, Scorer::together(groups, first));
+    const auto scores = scorer.prefill(part, {}, stop);
+    for (size_t i = 0; i < part.size(); ++i)
+      results[0].push_back(judge(task, part[i], first + i, scores[i]));
+    first += part.size();
+    if (pass.keep) pass.keep(results);
+    if (progress) progress(static_cast<int64_t>(first), static_cast<int64_t>(groups.size()));
   }
-  const std::vector<RequestGroup> groups = requests(task);
-  const auto scores = Scorer(model_, options_).decode(groups, arms, progress, stop);
-  for (size_t a = 0; a < arms.size(); ++a)
-    for (size_t i = 0; i < groups.size(); ++i)
-      results[a].push_back(judge(task, groups[i], i, scores[a][i]));
   return results;
 }
 
-std::vector<DocumentResult> TaskRunner::generate(const Task& task, const Arm& arm,
-                                                 const ScoringProgress& progress,
-                                                 std::stop_token stop) {
-  check_budget(arm.budget);
+ArmResults TaskRunner::decode(const Task& task, std::span<const Arm> arms, TaskPass pass,
+                              const ScoringProgress& progress, std::stop_token stop) {
+  for (const Arm& arm : arms) check_budget(arm.budget);
+  if (task.kind == TaskKind::generation)
+    return generate(task, arms, std::move(pass), progress, std::move(stop));
+  const std::vector<RequestGroup> groups = requests(task);
+  Scorer scorer(model_, options_);
+  ArmResults results = begin_pass(task, std::move(pass.done), arms.size());
+  if (arms.empty()) return results;
+  const int64_t total = steps_of(groups) * static_cast<int64_t>(arms.size());
+  for (size_t first = results[0].size(); first < groups.size();) {
+    const auto part = std::span(groups).subspan(first, Scorer::together(groups, first));
+    const int64_t before =
+        steps_of(std::span(groups).first(first)) * static_cast<int64_t>(arms.size());
+    const auto scores = scorer.decode(
+        part, arms,
+        [&](int64_t done, int64_t) {
+          if (progress) progress(before + done, total);
+        },
+        stop);
+    for (size_t a = 0; a < arms.size(); ++a)
+      for (size_t i = 0; i < part.size(); ++i)
+        results[a].push_back(judge(task, part[i], first + i, scores[a][i]));
+    first += part.size();
+    if (pass.keep) pass.keep(results);
+  }
+  return results;
+}
+
+ArmResults TaskRunner::generate(const Task& task, std::span<const Arm> arms, TaskPass pass,
+                                const ScoringProgress& progress, std::stop_token stop) {
   const size_t together =
       std::min(generations_together, static_cast<size_t>(std::max(options_.batch, 1)));
-  std::vector<DocumentResult> results;
-  for (size_t first = 0; first < task.documents.size(); first += together) {
-    const size_t count = std::min(together, task.documents.size() - first);
-    generate_batch(task, first, count, arm, results, stop);
-    progress(static_cast<int64_t>(first + count), static_cast<int64_t>(task.documents.size()));
+  const size_t documents = task.documents.size();
+  ArmResults results = begin_pass(task, std::move(pass.done), arms.size());
+  if (arms.empty()) return results;
+  for (size_t first = results[0].size(); first < documents;) {
+    const size_t count = std::min(together, documents - first);
+    for (size_t a = 0; a < arms.size(); ++a)
+      generate_batch(task, first, count, arms[a], results[a], stop);
+    first += count;
+    if (pass.keep) pass.keep(results);
+    if (progress)
+      progress(static_cast<int64_t>(first * arms.size()),
+               static_cast<int64_t>(documents * arms.size()));
   }
   return results;
 }

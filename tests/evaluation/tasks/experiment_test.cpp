@@ -105,6 +105,60 @@ TEST_F(Experiment, FinishedCellsAreNotRunAgain) {
   EXPECT_EQ(std::ranges::count(run("piqa"), true, &TaskCell::resumed), 0);
 }
 
+// As often as it is interrupted: what is done is not done again, and results are the same.
+TEST_F(Experiment, AnInterruptedPassGoesOn) {
+  std::string questions;
+  for (int i = 0; i < 7; ++i) {
+    std::string long_text;
+    for (int word = 0; word < 800 + i; ++word) long_text += word % 7 == i ? " blue" : " sky";
+    questions += R"({"goal":"the colour of)" + long_text +
+                 R"(","sol1":"is not known to anybody","sol2":"is blue","label":0})" + "\n";
+  }
+  made.write("piqa_valid.jsonl", questions);
+  plan.budgets.resize(1);
+  plan.net_keeps.clear();
+  const Task task = made.task("piqa");
+  TaskRunner runner(*model, **tokenizer, scoring);
+
+  TemporaryDirectory apart;
+  const auto expected = run_task(runner, task, plan, CellStore(apart.path()));
+
+  std::vector<TaskCell> got;
+  int interruptions = 0;
+  std::vector<int64_t> seen;  // how far passes are when they report for the first time
+  while (got.empty()) {
+    std::stop_source stop;
+    int64_t calls = 0, begun_at = 0;
+    try {
+      got = run_task(
+          runner, task, plan, CellStore(cells.path()),
+          [&](int64_t done, int64_t total) {
+            if (++calls == 1) begun_at = done;
+            // Four documents are scored together, then three: while these are.
+            const bool prefill = total == 7;
+            if (prefill ? done < total : done > begun_at + total * 5 / 7) stop.request_stop();
+          },
+          stop.get_token());
+    } catch (const Cancelled&) {
+      ++interruptions;
+    }
+    seen.push_back(begun_at);
+    ASSERT_LT(interruptions, 20);
+  }
+  EXPECT_GE(interruptions, 3);  // every pass
+  EXPECT_GT(*std::ranges::max_element(seen), 4);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].documents.size(), 7u);
+    EXPECT_EQ(got[i].spent.realised, expected[i].spent.realised);
+    for (size_t d = 0; d < 7; ++d)
+      EXPECT_EQ(got[i].documents[d].log_likelihoods, expected[i].documents[d].log_likelihoods);
+  }
+  // Nothing of what was begun stays.
+  for (const auto& entry : std::filesystem::directory_iterator(cells.path()))
+    EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
+}
+
 TEST_F(Experiment, ADamagedCellIsAnError) {
   run("winogrande");
   for (const auto& entry : std::filesystem::directory_iterator(cells.path())) {
