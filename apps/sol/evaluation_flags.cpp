@@ -139,10 +139,27 @@ std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flag
   return inputs;
 }
 
+void require_model(const Controller& controller, const ModelFlags& flags,
+                   const FrozenModel& model) {
+  controller.require_model(model.fingerprint(), flags.model_dir().string());
+  const Json training = parse_json(controller.settings().training_json, "the training record");
+  const Json trained = training.value("/run/outside_paper"_json_pointer, Json::array());
+  const Json used = model.outside_paper();
+  if (trained == used) return;
+  const auto named = [](const Json& options) {
+    std::string text;
+    for (const Json& option : options)
+      text += (text.empty() ? "--" : " --") + option.get<std::string>();
+    return text.empty() ? "no option outside the paper" : text;
+  };
+  note("note: this controller was trained with {}, and is used with {}", named(trained),
+       named(used));
+}
+
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
                                    const FrozenModel& model) {
   Controller controller = Controller::load(dir);
-  controller.require_model(model.fingerprint(), flags.model_dir().string());
+  require_model(controller, flags, model);
   return controller;
 }
 
@@ -163,7 +180,7 @@ EvaluationSetup set_up_policies(const EvaluationFlags& flags) {
 
   const std::filesystem::path dir = flags.model.model_dir();
   setup.model = load_flagged_model(flags.model);
-  if (setup.controller) setup.controller->require_model(setup.model->fingerprint(), dir.string());
+  if (setup.controller) require_model(*setup.controller, flags.model, *setup.model);
   if (setup.controller) setup.protocol.costs = setup.controller->settings().costs;
   if (!flags.costs.empty()) {
     if (setup.protocol.costs)

@@ -46,7 +46,11 @@ void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags);
 // What these flags name to be read, files and directories, for ensure_writable_output().
 std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flags);
 
-// The controller at `dir`. Throws Error for one that was trained for another model.
+// Throws Error for a controller that was trained for another model; notes where that model ran with
+// other options outside the paper, which change what a controller's choices cost.
+void require_model(const Controller& controller, const ModelFlags& flags, const FrozenModel& model);
+
+// The controller at `dir`, so checked.
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,
                                    const FrozenModel& model);
 

@@ -92,7 +92,7 @@ void use_policies(const ServeFlags& flags, std::optional<Controller> controller,
                   ServedModel& served) {
   if (!controller)
     return use_fixed_policy(served, flags.sequence.get(), flags.horizon.value_or(16));
-  controller->require_model(served.model->fingerprint(), flags.model.model_dir().string());
+  require_model(*controller, flags.model, *served.model);
   use_controller(served, std::move(*controller), file_name(flags.controller));
 }
 

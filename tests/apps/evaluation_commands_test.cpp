@@ -203,5 +203,26 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
                {"00000000000000000000000000000000", default_fingerprint()});
 }
 
+TEST_F(EvaluationCommands, ItIsNotedWhatElseAControllerWasTrainedWith) {
+  const auto notes = [&](const std::string& trained_with, const std::vector<std::string>& flags) {
+    const fs::path path = dir.path() / "other";
+    made_controller(default_fingerprint(), R"({"run": {"outside_paper": [)" + trained_with + "]}}")
+        .save(path);
+    const RunResult result =
+        run("eval", std::vector<std::string>{"--blocks", "2", "-c", path.string()} + flags);
+    EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+    const size_t at = result.err.find("note: this controller");
+    return at == std::string::npos ? "" : result.err.substr(at, result.err.find('\n', at) - at);
+  };
+  EXPECT_EQ(notes(R"("channel-scores wina")", {"--channel-scores", "wina"}), "");
+  EXPECT_EQ(notes("", {}), "");
+  EXPECT_EQ(notes(R"("channel-scores wina")", {"--prune-down"}),
+            "note: this controller was trained with --channel-scores wina, and is used with "
+            "--prune-down");
+  EXPECT_EQ(notes("", {"--page-scores", "moments"}),
+            "note: this controller was trained with no option outside the paper, and is used with "
+            "--page-scores moments");
+}
+
 }  // namespace
 }  // namespace sol::test

@@ -39,7 +39,8 @@ inline std::shared_ptr<PolicyNetwork> made_network(int actions) {
   return std::make_shared<PolicyNetwork>(shape, std::move(parameters));
 }
 
-inline Controller made_controller(const std::string& fingerprint) {
+inline Controller made_controller(const std::string& fingerprint,
+                                  const std::string& training_json = "{}") {
   ActionSpace space({0.1f, 1.0f}, {0.5f, 1.0f}, {5, 16});
   ControllerSettings settings;
   settings.horizon = 8;
@@ -48,6 +49,7 @@ inline Controller made_controller(const std::string& fingerprint) {
   settings.ranges.eta = {0.3125, 1.0};
   settings.frontier = {{0.5, {0.4f, 0.6f, 0.5f}, 90.0}, {0.8, {0.7f, 0.8f, 0.9f}, 80.0}};
   settings.model_fingerprint = fingerprint;
+  settings.training_json = training_json;
   const int actions = space.size();
   return Controller(std::move(space), std::move(settings), made_network(actions));
 }
