@@ -139,18 +139,31 @@ std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flag
   return inputs;
 }
 
+namespace {
+
+// What a controller's model ran with outside the paper while it was trained, as far as its record,
+// which may be anything, says so.
+std::vector<std::string> options_of_training(const Controller& controller) {
+  const Json training = parse_json(controller.settings().training_json, "the training record");
+  std::vector<std::string> options;
+  if (!training.is_object() || !training.contains("run")) return options;
+  const Json& run = training.at("run");
+  if (!run.is_object() || !run.contains("outside_paper")) return options;
+  for (const Json& option : run.at("outside_paper"))
+    if (option.is_string()) options.push_back(option.get<std::string>());
+  return options;
+}
+
+}  // namespace
+
 void require_model(const Controller& controller, const ModelFlags& flags,
                    const FrozenModel& model) {
   controller.require_model(model.fingerprint(), flags.model_dir().string());
-  const Json training = parse_json(controller.settings().training_json, "the training record");
-  const Json trained = training.value("/run/outside_paper"_json_pointer, Json::array());
-  const Json used = model.outside_paper();
+  const auto trained = options_of_training(controller), used = model.outside_paper();
   if (trained == used) return;
-  const auto named = [](const Json& options) {
-    std::string text;
-    for (const Json& option : options)
-      text += (text.empty() ? "--" : " --") + option.get<std::string>();
-    return text.empty() ? "no option outside the paper" : text;
+  const auto named = [](const std::vector<std::string>& options) {
+    return options.empty() ? "no option outside the paper"
+                           : fmt::format("--{}", fmt::join(options, " --"));
   };
   note("note: this controller was trained with {}, and is used with {}", named(trained),
        named(used));
@@ -308,9 +321,14 @@ std::string budget_text(const Budget& budget) {
 }
 
 void WorkProgress::update(int64_t done, int64_t total) {
-  const double seconds = stopwatch_.seconds();
+  if (!since_first_) {
+    since_first_.emplace();
+    first_ = done;
+  }
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
-  const double left = share > 0 ? seconds / share * (1 - share) : -1;
+  const double left = done > first_ ? since_first_->seconds() / static_cast<double>(done - first_) *
+                                          static_cast<double>(total - done)
+                                    : -1;
   line_.update(fmt::format("{}  {:.0f} %  {} left", doing_, 100 * share, format_duration(left)));
 }
 

@@ -111,7 +111,8 @@ std::string budget_text(const Budget& budget);
 // The same, or "0.800 of the dense time".
 std::string request_text(const Budget& budget, bool time);
 
-// Shows "doing 37 %  1 min 20 s left" on a progress line.
+// Shows "doing 37 %  1 min 20 s left" on a progress line. The time left follows from what was done
+// since the first update: some of the work may have been done before.
 class WorkProgress {
  public:
   explicit WorkProgress(std::string doing) : doing_(std::move(doing)) {}
@@ -120,7 +121,8 @@ class WorkProgress {
 
  private:
   std::string doing_;
-  Stopwatch stopwatch_;
+  std::optional<Stopwatch> since_first_;
+  int64_t first_ = 0;
   ProgressLine line_;
 };
 

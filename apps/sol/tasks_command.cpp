@@ -229,10 +229,11 @@ void run_tasks_command(TasksFlags& flags) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     const std::string doing = fmt::format("task {} of {}, {}", i + 1, tasks.size(), tasks[i].name);
     std::optional<WorkProgress> progress;
-    int64_t before = 0;
+    int64_t before = 0, all = 0;
     const auto show = [&](int64_t done, int64_t total) {
-      if (!progress || done < before) progress.emplace(doing);  // another pass
+      if (!progress || done < before || total != all) progress.emplace(doing);  // another pass
       before = done;
+      all = total;
       progress->update(done, total);
     };
     auto done = run_task(runner, tasks[i], plan, store, show, interrupt_token());

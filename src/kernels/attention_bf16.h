@@ -26,10 +26,10 @@ std::optional<Bf16Unit> attention_unit(ElementType type, int dim, MatmulMode mod
 bool bf16_page_scores(Bf16Unit unit, const float* q, int heads, const PagesView& pages, int first,
                       int count, float* score, int64_t stride);
 
-// As Kernels::attend_part of a bf16 cache, but that a row's result depends, in the order of its
-// sums alone, on which tokens the other rows of the call attend to; on tiles rows that attend to
-// all of the call's tokens depend on nothing else. Returns false, having done nothing, where tiles
-// do not pay or the pieces hold too many tokens for them.
+// As Kernels::attend_part of a bf16 cache, but that the order of a row's sums depends on where its
+// pieces begin and, on tiles, on which tokens the other rows of the call attend to, unless it
+// attends to all of them. Returns false, having done nothing, where tiles do not pay or the pieces
+// hold too many tokens for them. `scratch`: attend_part_scratch floats for vectors, null for tiles.
 bool bf16_attend_part(Bf16Unit unit, const AttendRow* rows, int row_count, int dim,
                       const AttendPiece* pieces, int piece_count, int shared,
                       const NextPieces& next, float scale, float* scratch);

@@ -204,16 +204,24 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
 }
 
 TEST_F(EvaluationCommands, ItIsNotedWhatElseAControllerWasTrainedWith) {
-  const auto notes = [&](const std::string& trained_with, const std::vector<std::string>& flags) {
+  const auto notes_of_record = [&](const std::string& record,
+                                   const std::vector<std::string>& flags) {
     const fs::path path = dir.path() / "other";
-    made_controller(default_fingerprint(), R"({"run": {"outside_paper": [)" + trained_with + "]}}")
-        .save(path);
+    made_controller(default_fingerprint(), record).save(path);
     const RunResult result =
         run("eval", std::vector<std::string>{"--blocks", "2", "-c", path.string()} + flags);
     EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
     const size_t at = result.err.find("note: this controller");
     return at == std::string::npos ? "" : result.err.substr(at, result.err.find('\n', at) - at);
   };
+  const auto notes = [&](const std::string& trained_with, const std::vector<std::string>& flags) {
+    return notes_of_record(R"({"run": {"outside_paper": [)" + trained_with + "]}}", flags);
+  };
+  // The record may be anything.
+  for (const char* record :
+       {"null", "\"by hand\"", "[]", R"({"run": []})", R"({"run": {"outside_paper": null}})",
+        R"({"run": {"outside_paper": [3]}})"})
+    EXPECT_EQ(notes_of_record(record, {}), "") << record;
   EXPECT_EQ(notes(R"("channel-scores wina")", {"--channel-scores", "wina"}), "");
   EXPECT_EQ(notes("", {}), "");
   EXPECT_EQ(notes(R"("channel-scores wina")", {"--prune-down"}),

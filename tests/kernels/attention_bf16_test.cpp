@@ -261,11 +261,16 @@ TEST_P(Bf16Attention, DensePartsAgreeWithTheReference) {
   }
 }
 
-// By the instruction no row depends on others, whatever they attend to.
-TEST_P(Bf16Attention, RowsDoNotDependOnTheirCompanyUnlessOnTiles) {
-  if (tiles()) GTEST_SKIP() << "by vectors alone";
+class VectorAttention : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_unit(Bf16Unit::vectors)) GTEST_SKIP() << "no AVX512-BF16 here";
+  }
+};
+
+TEST_F(VectorAttention, GivenTheSamePiecesARowDoesNotDependOnItsCompany) {
   const Part part = random_part(64, 11, 7, 21);
-  const auto together = part.got(unit());
+  const auto together = part.got(Bf16Unit::vectors);
   for (int r = 0; r < part.rows; ++r) {
     Part alone(64, 1, 1);
     std::copy_n(&part.q[r * 64], 64, alone.q.begin());
@@ -274,11 +279,19 @@ TEST_P(Bf16Attention, RowsDoNotDependOnTheirCompanyUnlessOnTiles) {
       piece.rows = 1;
       alone.pieces.push_back(piece);
     }
-    const auto one = alone.got(unit());
+    const auto one = alone.got(Bf16Unit::vectors);
     EXPECT_SAME_BITS(
         std::vector<float>(one.begin(), one.end() - 1),
         std::vector<float>(together.begin() + r * 66, together.begin() + (r + 1) * 66));
   }
+}
+
+TEST_F(VectorAttention, QueriesAreRoundedToTheNearest) {
+  Part part = random_part(96, 7, 9, 22);
+  part.q = random_floats(part.q.size(), 23);
+  const auto got = part.got(Bf16Unit::vectors);
+  part.q = exact_in_bf16(part.q);
+  EXPECT_SAME_BITS(got, part.got(Bf16Unit::vectors));
 }
 
 TEST_P(Bf16Attention, RowsThatAttendToEverythingDoNotDependOnTheirCompany) {

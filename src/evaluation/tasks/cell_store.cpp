@@ -14,13 +14,17 @@ constexpr const char* finished = ".json";
 constexpr const char* begun = ".part.json";
 
 // False where there is no such file.
-bool read(const std::filesystem::path& file, const Json& identity, TaskCell& cell) {
+bool read(const std::filesystem::path& file, const Json& identity, bool whole, TaskCell& cell) {
   if (!path_exists(file)) return false;
   const Json json = read_json(file, cell_limit);
   const std::string where = file.string();
+  const auto documents_fit = [&](size_t count) {
+    const auto all = identity.at("documents").get<size_t>();
+    return whole ? count == all : count <= all;
+  };
   if (json_get<int>(json, "format_version", where) != cell_format || !json.contains("identity") ||
       json.at("identity") != identity || !json.contains("documents") ||
-      !json.at("documents").is_array())
+      !json.at("documents").is_array() || !documents_fit(json.at("documents").size()))
     fail("{}: is not the result that its name says; remove it", where);
   std::vector<DocumentResult> documents;
   for (const Json& document : json.at("documents"))
@@ -51,12 +55,12 @@ std::filesystem::path CellStore::path(const Json& identity, const char* ending) 
 }
 
 bool CellStore::load(const Json& identity, TaskCell& cell) const {
-  cell.resumed = read(path(identity, finished), identity, cell);
+  cell.resumed = read(path(identity, finished), identity, true, cell);
   return cell.resumed;
 }
 
 bool CellStore::load_part(const Json& identity, TaskCell& cell) const {
-  return read(path(identity, begun), identity, cell);
+  return read(path(identity, begun), identity, false, cell);
 }
 
 void CellStore::save(const Json& identity, const TaskCell& cell) const {

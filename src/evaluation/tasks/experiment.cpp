@@ -58,19 +58,12 @@ class TaskExperiment {
     TaskCell cell = make_cell(ScoringMode::prefill, "dense");
     const Json identity = cell_identity(plan_, task_, cell);
     if (!store_.load(identity, cell)) {
-      load_part(identity, cell);
-      run_cells({{&cell, identity}}, [&](TaskPass pass) {
-        return runner_.prefill(task_, std::move(pass), progress_, stop_);
-      });
+      store_.load_part(identity, cell);
+      run_cells({{&cell, identity}},
+                [&](TaskPass& pass) { runner_.prefill(task_, pass, progress_, stop_); });
     }
     complete(cell, dense_->space());
     cells_.push_back(std::move(cell));
-  }
-
-  void load_part(const Json& identity, TaskCell& cell) const {
-    if (store_.load_part(identity, cell) && cell.documents.size() > task_.documents.size())
-      fail("{}: an interrupted pass left {} documents, where the task has {}", task_.name,
-           cell.documents.size(), task_.documents.size());
   }
 
   struct NamedCell {
@@ -78,35 +71,38 @@ class TaskExperiment {
     Json identity;
   };
 
-  // Cells of one pass, of which as many documents are there already. `run` goes on with it.
+  // Cells of one pass, of which as many documents are there already. `run` adds the others.
   template <typename Run>
   void run_cells(const std::vector<NamedCell>& cells, const Run& run) {
     constexpr double seconds_between_saves = 60;
-    const double before = cells[0].cell->seconds;
     const Stopwatch watch;
-    double saved = 0;
-    const auto take = [&](const ArmResults& results) {
+    double saved = 0, counted = 0;
+    TaskPass pass(cells.size());
+    for (size_t i = 0; i < cells.size(); ++i) pass.results[i] = cells[i].cell->documents;
+    const auto take_results = [&] {
+      const double seconds = watch.seconds();
       for (size_t i = 0; i < cells.size(); ++i) {
-        cells[i].cell->documents = results[i];
-        cells[i].cell->seconds = before + watch.seconds() / static_cast<double>(cells.size());
+        cells[i].cell->documents = pass.results[i];
+        cells[i].cell->seconds += (seconds - counted) / static_cast<double>(cells.size());
       }
+      counted = seconds;
     };
     const auto save_parts = [&] {
+      if (pass.results[0].empty()) return;
+      take_results();
       for (const NamedCell& one : cells) store_.save_part(one.identity, *one.cell);
       saved = watch.seconds();
     };
-    TaskPass pass;
-    for (const NamedCell& one : cells) pass.done.push_back(one.cell->documents);
-    pass.keep = [&](const ArmResults& results) {
-      take(results);
+    pass.keep = [&] {
       if (watch.seconds() >= saved + seconds_between_saves) save_parts();
     };
     try {
-      take(run(std::move(pass)));
+      run(pass);
     } catch (const Cancelled&) {
       save_parts();
       throw;
     }
+    take_results();
     for (const NamedCell& one : cells) store_.save(one.identity, *one.cell);
   }
 
@@ -124,7 +120,7 @@ class TaskExperiment {
         twins.emplace_back(i, same - identities.begin());
         continue;
       }
-      load_part(identities[i], cells[i]);
+      store_.load_part(identities[i], cells[i]);
       missing[cells[i].documents.size()].push_back(i);
     }
     for (const auto& [documents, these] : missing) {
@@ -138,9 +134,8 @@ class TaskExperiment {
           of_pass.push_back({&cells[i], identities[i]});
           arms.push_back({policies[i], cells[i].asked});
         }
-        run_cells(of_pass, [&](TaskPass pass) {
-          return runner_.decode(task_, arms, std::move(pass), progress_, stop_);
-        });
+        run_cells(of_pass,
+                  [&](TaskPass& pass) { runner_.decode(task_, arms, pass, progress_, stop_); });
       }
     }
     for (const auto& [twin, original] : twins) {

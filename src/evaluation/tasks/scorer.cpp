@@ -9,7 +9,7 @@
 namespace sol {
 namespace {
 
-// Tokens whose keys and values are in memory together: enough rows for the matrix products.
+// Tokens whose keys and values should be in memory together: enough rows for the matrix products.
 constexpr size_t tokens_together = 8192;
 
 // What all contexts begin with, their last tokens left out: those are decoded, or must answer.
@@ -142,48 +142,42 @@ std::vector<Scorer::Dense> Scorer::shared_prefixes(std::span<const RequestGroup>
 }
 
 std::vector<std::vector<RequestScore>> Scorer::prefill(std::span<const RequestGroup> groups,
-                                                       const ScoringProgress& progress,
                                                        std::stop_token stop) {
   check_groups(groups, model_.config().max_position_embeddings);
+  if (stop.stop_requested()) throw Cancelled();
+  const std::vector<Dense> prefixes = shared_prefixes(groups, {}, stop);
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<std::vector<float>> log_probs;
+  std::vector<ExtendItem> items;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto at = static_cast<size_t>(prefixes[i].sequence->length());
+    auto children = model_.fork(*prefixes[i].sequence, static_cast<int>(groups[i].requests.size()));
+    for (size_t r = 0; r < children.size(); ++r) {
+      const TokenRequest& request = groups[i].requests[r];
+      const auto tokens = std::span(request.tokens);
+      log_probs.emplace_back(request.scored());
+      ExtendItem item{children[r].get(), tokens.subspan(at, tokens.size() - 1 - at), {}};
+      for (size_t k = 0; k < request.scored(); ++k) {
+        OutputRequest out;
+        out.target = tokens[request.context + k];
+        out.log_prob = &log_probs.back()[k];
+        item.wanted.push_back({request.context - 1 + k - at, out});
+      }
+      items.push_back(std::move(item));
+      sequences.push_back(std::move(children[r]));
+    }
+  }
+  model_.extend(items, stop);
   std::vector<std::vector<RequestScore>> results(groups.size());
-  for (size_t first = 0; first < groups.size();) {
-    if (stop.stop_requested()) throw Cancelled();
-    const size_t count = together(groups, first);
-    const auto part = groups.subspan(first, count);
-    const std::vector<Dense> prefixes = shared_prefixes(part, {}, stop);
-    std::vector<std::unique_ptr<Sequence>> sequences;
-    std::vector<std::vector<float>> log_probs;
-    std::vector<ExtendItem> items;
-    for (size_t i = 0; i < count; ++i) {
-      const auto at = static_cast<size_t>(prefixes[i].sequence->length());
-      auto children = model_.fork(*prefixes[i].sequence, static_cast<int>(part[i].requests.size()));
-      for (size_t r = 0; r < children.size(); ++r) {
-        const TokenRequest& request = part[i].requests[r];
-        const auto tokens = std::span(request.tokens);
-        log_probs.emplace_back(request.scored());
-        ExtendItem item{children[r].get(), tokens.subspan(at, tokens.size() - 1 - at), {}};
-        for (size_t k = 0; k < request.scored(); ++k) {
-          OutputRequest out;
-          out.target = tokens[request.context + k];
-          out.log_prob = &log_probs.back()[k];
-          item.wanted.push_back({request.context - 1 + k - at, out});
-        }
-        items.push_back(std::move(item));
-        sequences.push_back(std::move(children[r]));
+  auto of_item = log_probs.begin();
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (size_t r = 0; r < groups[i].requests.size(); ++r) {
+      RequestScore& score = results[i].emplace_back();
+      for (const float log_prob : *of_item++) {
+        require_finite(log_prob, groups[i].id, "prefill");
+        score.log_likelihood += static_cast<double>(log_prob);
       }
     }
-    model_.extend(items, stop);
-    for (size_t i = 0, item = 0; i < count; ++i)
-      for (size_t r = 0; r < part[i].requests.size(); ++r, ++item) {
-        RequestScore& score = results[first + i].emplace_back();
-        for (const float log_prob : log_probs[item]) {
-          require_finite(log_prob, part[i].id, "prefill");
-          score.log_likelihood += static_cast<double>(log_prob);
-        }
-      }
-    first += count;
-    if (progress) progress(static_cast<int64_t>(first), static_cast<int64_t>(groups.size()));
-  }
   return results;
 }
 
@@ -305,33 +299,28 @@ std::vector<std::vector<std::vector<RequestScore>>> Scorer::decode(
   }
   if (arms.empty()) return results;
 
-  for (size_t first = 0; first < groups.size();) {
-    if (stop.stop_requested()) throw Cancelled();
-    const size_t count = together(groups, first);
-    std::vector<Running> jobs = begin(groups.subspan(first, count), arms, stop);
-    size_t job = 0;
-    for (size_t i = 0; i < count; ++i)
-      for (size_t r = 0; r < groups[first + i].requests.size(); ++r)
-        for (auto& arm : results) jobs[job++].score = &arm[first + i][r];
-    // Those of equal length side by side, so that a batch stays full to its end.
-    std::ranges::stable_sort(jobs, {}, [](const Running& one) { return one.request->scored(); });
-    for (size_t begin = 0; begin < jobs.size();) {
-      auto batch = std::span(jobs).subspan(
-          begin, std::min(jobs.size() - begin, static_cast<size_t>(options_.batch)));
-      begin += batch.size();
-      while (!batch.empty()) {
-        if (stop.stop_requested()) throw Cancelled();
-        refresh(batch, stop);
-        step(batch);
-        done += static_cast<int64_t>(batch.size());
-        while (!batch.empty() && batch.front().finished()) {
-          batch.front().controlled.sequence.reset();  // its cache is needed no more
-          batch = batch.subspan(1);
-        }
-        if (progress) progress(done, total);
+  std::vector<Running> jobs = begin(groups, arms, stop);
+  size_t job = 0;
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (size_t r = 0; r < groups[i].requests.size(); ++r)
+      for (auto& arm : results) jobs[job++].score = &arm[i][r];
+  // Those of equal length side by side, so that a batch stays full to its end.
+  std::ranges::stable_sort(jobs, {}, [](const Running& one) { return one.request->scored(); });
+  for (size_t begin = 0; begin < jobs.size();) {
+    auto batch = std::span(jobs).subspan(
+        begin, std::min(jobs.size() - begin, static_cast<size_t>(options_.batch)));
+    begin += batch.size();
+    while (!batch.empty()) {
+      if (stop.stop_requested()) throw Cancelled();
+      refresh(batch, stop);
+      step(batch);
+      done += static_cast<int64_t>(batch.size());
+      while (!batch.empty() && batch.front().finished()) {
+        batch.front().controlled.sequence.reset();  // its cache is needed no more
+        batch = batch.subspan(1);
       }
+      if (progress) progress(done, total);
     }
-    first += count;
   }
   return results;
 }

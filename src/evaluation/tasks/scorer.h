@@ -54,14 +54,13 @@ class Scorer {
   // `model` must outlive it. Throws Error for options that are not positive.
   Scorer(FrozenModel& model, const ScoringOptions& options);
 
-  // How many groups from `first` on are worked on together: a whole pass may be cut there, so that
-  // what is done can be kept, without any result's depending on it.
+  // How many groups from `first` on are worked on together: the keys and values of all groups of
+  // one call below are in memory at a time, so a whole task is cut here.
   static size_t together(std::span<const RequestGroup> groups, size_t first);
 
   // result[group][request]. Throws Error for a log-probability that is not finite, naming the
   // document, and Cancelled when `stop` was requested.
   std::vector<std::vector<RequestScore>> prefill(std::span<const RequestGroup> groups,
-                                                 const ScoringProgress& progress = {},
                                                  std::stop_token stop = {});
 
   // result[arm][group][request]: as Generation computes a continuation, with the tokens given. A

@@ -21,13 +21,15 @@ struct Writing {
   StopStrings stops;
 };
 
-// Of the documents that are done already.
-ArmResults begin_pass(const Task& task, ArmResults done, size_t arms) {
-  done.resize(arms);
-  for (const auto& results : done)
-    if (results.size() != done[0].size() || results.size() > task.documents.size())
-      fail("{}: {} documents are done under one arm and {} under another, of {}", task.name,
-           done[0].size(), results.size(), task.documents.size());
+// How many documents are done; throws Error for a pass that does not fit the task.
+size_t begin(const Task& task, const TaskPass& pass, size_t arms) {
+  if (pass.results.size() != arms)
+    fail("{}: results of {} arms were begun, of {}", task.name, pass.results.size(), arms);
+  const size_t done = arms > 0 ? pass.results[0].size() : 0;
+  for (const auto& results : pass.results)
+    if (results.size() != done || done > task.documents.size())
+      fail("{}: {} documents are done under one arm and {} under another, of {}", task.name, done,
+           results.size(), task.documents.size());
   return done;
 }
 
@@ -80,72 +82,66 @@ DocumentResult TaskRunner::judge(const Task& task, const RequestGroup& group, si
   return sum_windows(asked, scores, static_cast<int64_t>(tokens));
 }
 
-ArmResults TaskRunner::prefill(const Task& task, TaskPass pass, const ScoringProgress& progress,
-                               std::stop_token stop) {
+void TaskRunner::prefill(const Task& task, TaskPass& pass, const ScoringProgress& progress,
+                         std::stop_token stop) {
   if (task.kind == TaskKind::generation)
     fail("{}: answers are generated step by step; there is no prefill mode", task.name);
   const std::vector<RequestGroup> groups = requests(task);
   Scorer scorer(model_, options_);
-  ArmResults results = begin_pass(task, std::move(pass.done), 1);
-  for (size_t first = results[0].size(); first < groups.size();) {
+  for (size_t first = begin(task, pass, 1); first < groups.size();) {
     const auto part = std::span(groups).subspan(first, Scorer::together(groups, first));
-    const auto scores = scorer.prefill(part, {}, stop);
+    const auto scores = scorer.prefill(part, stop);
     for (size_t i = 0; i < part.size(); ++i)
-      results[0].push_back(judge(task, part[i], first + i, scores[i]));
+      pass.results[0].push_back(judge(task, part[i], first + i, scores[i]));
     first += part.size();
-    if (pass.keep) pass.keep(results);
+    if (pass.keep) pass.keep();
     if (progress) progress(static_cast<int64_t>(first), static_cast<int64_t>(groups.size()));
   }
-  return results;
 }
 
-ArmResults TaskRunner::decode(const Task& task, std::span<const Arm> arms, TaskPass pass,
-                              const ScoringProgress& progress, std::stop_token stop) {
-  for (const Arm& arm : arms) check_budget(arm.budget);
-  if (task.kind == TaskKind::generation)
-    return generate(task, arms, std::move(pass), progress, std::move(stop));
+void TaskRunner::decode(const Task& task, std::span<const Arm> arms, TaskPass& pass,
+                        const ScoringProgress& progress, std::stop_token stop) {
+  if (task.kind == TaskKind::generation) return generate(task, arms, pass, progress, stop);
   const std::vector<RequestGroup> groups = requests(task);
   Scorer scorer(model_, options_);
-  ArmResults results = begin_pass(task, std::move(pass.done), arms.size());
-  if (arms.empty()) return results;
-  const int64_t total = steps_of(groups) * static_cast<int64_t>(arms.size());
-  for (size_t first = results[0].size(); first < groups.size();) {
+  size_t first = begin(task, pass, arms.size());
+  if (arms.empty()) return;
+  const auto count = static_cast<int64_t>(arms.size());
+  const int64_t total = count * steps_of(groups);
+  int64_t before = count * steps_of(std::span(groups).first(first));
+  while (first < groups.size()) {
     const auto part = std::span(groups).subspan(first, Scorer::together(groups, first));
-    const int64_t before =
-        steps_of(std::span(groups).first(first)) * static_cast<int64_t>(arms.size());
-    const auto scores = scorer.decode(
-        part, arms,
-        [&](int64_t done, int64_t) {
-          if (progress) progress(before + done, total);
-        },
-        stop);
+    const auto show = [&](int64_t done, int64_t) {
+      if (progress) progress(before + done, total);
+    };
+    const auto scores = scorer.decode(part, arms, show, stop);
     for (size_t a = 0; a < arms.size(); ++a)
       for (size_t i = 0; i < part.size(); ++i)
-        results[a].push_back(judge(task, part[i], first + i, scores[a][i]));
+        pass.results[a].push_back(judge(task, part[i], first + i, scores[a][i]));
     first += part.size();
-    if (pass.keep) pass.keep(results);
+    before += count * steps_of(part);
+    if (pass.keep) pass.keep();
   }
-  return results;
 }
 
-ArmResults TaskRunner::generate(const Task& task, std::span<const Arm> arms, TaskPass pass,
-                                const ScoringProgress& progress, std::stop_token stop) {
+void TaskRunner::generate(const Task& task, std::span<const Arm> arms, TaskPass& pass,
+                          const ScoringProgress& progress, std::stop_token stop) {
+  for (const Arm& arm : arms) check_budget(arm.budget);
   const size_t together =
       std::min(generations_together, static_cast<size_t>(std::max(options_.batch, 1)));
   const size_t documents = task.documents.size();
-  ArmResults results = begin_pass(task, std::move(pass.done), arms.size());
-  if (arms.empty()) return results;
-  for (size_t first = results[0].size(); first < documents;) {
+  size_t first = begin(task, pass, arms.size());
+  if (arms.empty()) return;
+  while (first < documents) {
     const size_t count = std::min(together, documents - first);
     for (size_t a = 0; a < arms.size(); ++a)
-      generate_batch(task, first, count, arms[a], results[a], stop);
+      generate_batch(task, first, count, arms[a], pass.results[a], stop);
     first += count;
-    if (pass.keep) pass.keep(results);
+    if (pass.keep) pass.keep();
     if (progress)
       progress(static_cast<int64_t>(first * arms.size()),
                static_cast<int64_t>(documents * arms.size()));
   }
-  return results;
 }
 
 void TaskRunner::generate_batch(const Task& task, size_t first, size_t count, const Arm& arm,

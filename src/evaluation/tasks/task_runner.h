@@ -14,13 +14,13 @@ namespace sol {
 // A conversation as the prompt of the assistant's next turn.
 using ChatFormat = std::function<std::string(const std::vector<ChatMessage>&)>;
 
-using ArmResults = std::vector<std::vector<DocumentResult>>;  // [arm][document]
-
-// A pass over a task's documents that may have been interrupted.
+// A pass over a task's documents, which may be interrupted and go on. results[arm][document]: of as
+// many arms as the pass has, and of each the same number of first documents.
 struct TaskPass {
-  ArmResults done;  // the first documents, as many of every arm; or empty
-  // Called with all results so far whenever some more documents are done under every arm.
-  std::function<void(const ArmResults&)> keep;
+  std::vector<std::vector<DocumentResult>> results;
+  std::function<void()> keep;  // called whenever some more documents are done under every arm
+
+  explicit TaskPass(size_t arms) : results(arms) {}
 };
 
 class TaskRunner {
@@ -30,21 +30,21 @@ class TaskRunner {
   TaskRunner(FrozenModel& model, const Tokenizer& tokenizer, const ScoringOptions& options,
              ChatFormat chat = {});
 
-  // Dense, all scored tokens in one pass; the only arm. Throws Error for a task that generates, and
-  // as Scorer.
-  ArmResults prefill(const Task& task, TaskPass pass = {}, const ScoringProgress& progress = {},
-                     std::stop_token stop = {});
+  // Adds the documents that are missing to `pass`, all scored tokens of one in a dense pass; it has
+  // one arm. Throws Error for a task that generates, and as Scorer.
+  void prefill(const Task& task, TaskPass& pass, const ScoringProgress& progress = {},
+               std::stop_token stop = {});
 
-  // Step by step.
-  ArmResults decode(const Task& task, std::span<const Arm> arms, TaskPass pass = {},
-                    const ScoringProgress& progress = {}, std::stop_token stop = {});
+  // The same step by step, under each arm. Throws Error as Scorer, and Cancelled.
+  void decode(const Task& task, std::span<const Arm> arms, TaskPass& pass,
+              const ScoringProgress& progress = {}, std::stop_token stop = {});
 
  private:
   std::vector<RequestGroup> requests(const Task& task) const;
   DocumentResult judge(const Task& task, const RequestGroup& group, size_t document,
                        const std::vector<RequestScore>& scores) const;
-  ArmResults generate(const Task& task, std::span<const Arm> arms, TaskPass pass,
-                      const ScoringProgress& progress, std::stop_token stop);
+  void generate(const Task& task, std::span<const Arm> arms, TaskPass& pass,
+                const ScoringProgress& progress, std::stop_token stop);
   void generate_batch(const Task& task, size_t first, size_t count, const Arm& arm,
                       std::vector<DocumentResult>& results, std::stop_token stop);
 

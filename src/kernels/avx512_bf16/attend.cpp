@@ -11,15 +11,15 @@ namespace {
 struct ValuePairs {
   __m512i even, odd;
 };
-inline ValuePairs interleaved(__m512i a, __m512i b) {
+inline ValuePairs value_pairs(__m512i a, __m512i b) {
   return {_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)};
 }
 
 // Sums of 32 columns, in that order.
-struct ColumnSums {
+struct OutputSums {
   Vec even, odd;
 };
-inline void add_columns(const ColumnSums& sums, float* to) {
+inline void add_outputs(const OutputSums& sums, float* to) {
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
   const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   const __m512d even = _mm512_castps_pd(sums.even.v), odd = _mm512_castps_pd(sums.odd.v);
@@ -31,7 +31,6 @@ inline void add_columns(const ColumnSums& sums, float* to) {
 struct PairProducts {
   using Stored = bf16;
   using Factor = bf16;
-  static constexpr int kFurtherRowCost = 25;
 
   template <int R>
   class Queries {
@@ -64,14 +63,14 @@ struct PairProducts {
   template <int R, int C>
   static void mix(const bf16* const (&weights)[R], const Steps<bf16>& steps, const StepList& list,
                   int dim, int d, float* const (&out)[R], SendAhead& ahead) {
-    ColumnSums sum[R][C];
+    OutputSums sum[R][C];
     repeat<R>([&](int r) { repeat<C>([&](int c) { sum[r][c] = {zero(), zero()}; }); });
     // Two tokens' values, the second's perhaps none, times each row's pair of weights.
     const auto add = [&](const bf16* first, const bf16* second, auto weights_of) {
       ValuePairs x[C];
       repeat<C>([&](int c) {
         const int at = c * kPairedInputs;
-        x[c] = interleaved(_mm512_loadu_si512(first + at),
+        x[c] = value_pairs(_mm512_loadu_si512(first + at),
                            second ? _mm512_loadu_si512(second + at) : _mm512_setzero_si512());
       });
       repeat<R>([&](int r) {
@@ -104,7 +103,7 @@ struct PairProducts {
       });
     }
     repeat<R>([&](int r) {
-      repeat<C>([&](int c) { add_columns(sum[r][c], out[r] + d + c * kPairedInputs); });
+      repeat<C>([&](int c) { add_outputs(sum[r][c], out[r] + d + c * kPairedInputs); });
     });
   }
 

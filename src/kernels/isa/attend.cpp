@@ -10,7 +10,6 @@ template <typename T>
 struct Float32Products {
   using Stored = T;
   using Factor = float;
-  static constexpr int kFurtherRowCost = SOL_ISA_NAME::kFurtherRowCost;
 
   template <int R>
   class Queries {

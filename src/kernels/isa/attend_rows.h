@@ -11,7 +11,6 @@
 //   score_four<R>()  scores of R rows with four keys
 //   narrow_weights() of one row, kPartTokens of them, from float32 to Factor
 //   mix_steps<R>()   adds the weighted values of listed steps to R rows
-//   kFurtherRowCost  a further row's cost in a group that shares loads, percent of the first one's
 #pragma once
 
 #include "kernels/isa/math.h"
@@ -215,7 +214,7 @@ inline void attend_rows(const AttendRow* rows, const StepSet* sets, const Steps<
 
 // A row alone costs one unit per step, a group a little more for each further row, whether that row
 // attends to the step or not.
-template <typename A, int R>
+template <int R>
 inline bool worth_grouping(const StepSet* sets) {
   if (R == 1) return true;
   StepSet all = sets[0];
@@ -224,7 +223,7 @@ inline bool worth_grouping(const StepSet* sets) {
     all.add(sets[r]);
     own += sets[r].count();
   }
-  return all.count() * (100 + (R - 1) * A::kFurtherRowCost) <= 100 * own;
+  return all.count() * (100 + (R - 1) * kFurtherRowCost) <= 100 * own;
 }
 
 // As Kernels::attend_part.
@@ -245,7 +244,7 @@ inline void attend_part_by(const AttendRow* rows, int row_count, int dim, const 
       cut(pieces + shared_count, piece_count - shared_count, uint64_t{1} << (first + r), dim,
           own[r]);
     }
-    if (worth_grouping<A, R>(sets))
+    if (worth_grouping<R>(sets))
       return attend_rows<A, R>(rows + first, sets, shared, own, dim, scale, scratch, keys_ahead,
                                values_ahead);
     for (int r = 0; r < R; ++r)

@@ -105,58 +105,142 @@ TEST_F(Experiment, FinishedCellsAreNotRunAgain) {
   EXPECT_EQ(std::ranges::count(run("piqa"), true, &TaskCell::resumed), 0);
 }
 
-// As often as it is interrupted: what is done is not done again, and results are the same.
-TEST_F(Experiment, AnInterruptedPassGoesOn) {
+// Interrupts passes as soon as `when` says so, until everything is done.
+struct Interrupted {
+  std::vector<TaskCell> cells;
+  int times = 0;
+  std::vector<double> begun;  // share that was done when each pass of each run reported first
+};
+template <typename When>
+Interrupted run_interrupted(TaskRunner& runner, const Task& task, const TaskPlan& plan,
+                            const CellStore& store, const When& when) {
+  Interrupted result;
+  while (result.cells.empty() && result.times < 20) {
+    std::stop_source stop;
+    int64_t first = -1, all = -1, before = 0;
+    const auto progress = [&](int64_t done, int64_t total) {
+      if (total != all || done < before) {
+        first = done;
+        result.begun.push_back(static_cast<double>(done) / static_cast<double>(total));
+      }
+      all = total;
+      before = done;
+      if (when(first, done, total)) stop.request_stop();
+    };
+    try {
+      result.cells = run_task(runner, task, plan, store, progress, stop.get_token());
+    } catch (const Cancelled&) {
+      ++result.times;
+    }
+  }
+  return result;
+}
+
+void expect_same(const std::vector<TaskCell>& got, const std::vector<TaskCell>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].documents.size(), expected[i].documents.size());
+    EXPECT_EQ(got[i].spent.realised, expected[i].spent.realised);
+    for (size_t d = 0; d < got[i].documents.size(); ++d) {
+      EXPECT_EQ(got[i].documents[d].id, expected[i].documents[d].id);
+      EXPECT_EQ(got[i].documents[d].log_likelihoods, expected[i].documents[d].log_likelihoods);
+      EXPECT_EQ(got[i].documents[d].text, expected[i].documents[d].text);
+    }
+  }
+}
+
+int parts_in(const std::filesystem::path& cells) {
+  int parts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cells))
+    parts += entry.path().string().ends_with(".part.json");
+  return parts;
+}
+
+// So long that five of them are scored together, then the other two.
+std::string long_questions() {
   std::string questions;
   for (int i = 0; i < 7; ++i) {
-    std::string long_text;
-    for (int word = 0; word < 800 + i; ++word) long_text += word % 7 == i ? " blue" : " sky";
-    questions += R"({"goal":"the colour of)" + long_text +
+    std::string text;
+    for (int word = 0; word < 400 + i; ++word) text += word % 7 == i ? " blue" : " sky";
+    questions += R"({"goal":"the colour of)" + text +
                  R"(","sol1":"is not known to anybody","sol2":"is blue","label":0})" + "\n";
   }
-  made.write("piqa_valid.jsonl", questions);
+  return questions;
+}
+
+TEST_F(Experiment, AnInterruptedPassGoesOnWhereItWas) {
+  made.write("piqa_valid.jsonl", long_questions());
   plan.budgets.resize(1);
   plan.net_keeps.clear();
   const Task task = made.task("piqa");
   TaskRunner runner(*model, **tokenizer, scoring);
-
   TemporaryDirectory apart;
   const auto expected = run_task(runner, task, plan, CellStore(apart.path()));
+  const CellStore store(cells.path());
+  // In prefill mode progress counts documents, else steps: while the last two are scored.
+  const auto got =
+      run_interrupted(runner, task, plan, store, [](int64_t first, int64_t done, int64_t total) {
+        return total == 7 ? done < total : done > first + total * 5 / 7;
+      });
+  EXPECT_EQ(got.times, 3) << testing::PrintToString(got.begun);  // each pass once
+  expect_same(got.cells, expected);
+  EXPECT_EQ(parts_in(cells.path()), 0);
+  // Each pass at its beginning, and again where it was; prefill tells of whole documents.
+  ASSERT_EQ(got.begun.size(), 6u);
+  EXPECT_DOUBLE_EQ(got.begun[0], 5 / 7.0);
+  EXPECT_DOUBLE_EQ(got.begun[1], 1);
+  for (const size_t decode : {2, 4}) {
+    EXPECT_LT(got.begun[decode], 0.4);
+    EXPECT_GT(got.begun[decode + 1], 5 / 7.0);
+  }
+}
 
-  std::vector<TaskCell> got;
-  int interruptions = 0;
-  std::vector<int64_t> seen;  // how far passes are when they report for the first time
-  while (got.empty()) {
-    std::stop_source stop;
-    int64_t calls = 0, begun_at = 0;
-    try {
-      got = run_task(
-          runner, task, plan, CellStore(cells.path()),
-          [&](int64_t done, int64_t total) {
-            if (++calls == 1) begun_at = done;
-            // Four documents are scored together, then three: while these are.
-            const bool prefill = total == 7;
-            if (prefill ? done < total : done > begun_at + total * 5 / 7) stop.request_stop();
-          },
-          stop.get_token());
-    } catch (const Cancelled&) {
-      ++interruptions;
-    }
-    seen.push_back(begun_at);
-    ASSERT_LT(interruptions, 20);
-  }
-  EXPECT_GE(interruptions, 3);  // every pass
-  EXPECT_GT(*std::ranges::max_element(seen), 4);
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(got[i].documents.size(), 7u);
-    EXPECT_EQ(got[i].spent.realised, expected[i].spent.realised);
-    for (size_t d = 0; d < 7; ++d)
-      EXPECT_EQ(got[i].documents[d].log_likelihoods, expected[i].documents[d].log_likelihoods);
-  }
-  // Nothing of what was begun stays.
-  for (const auto& entry : std::filesystem::directory_iterator(cells.path()))
-    EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
+TEST_F(Experiment, CellsThatWereBegunApartGoOnTogether) {
+  made.write("piqa_valid.jsonl", long_questions());
+  plan.prefill = false;
+  plan.net_keeps.clear();
+  plan.policies = {{"random-matched", random.get(), true}};
+  const Task task = made.task("piqa");
+  TaskRunner runner(*model, **tokenizer, scoring);
+  TemporaryDirectory apart;
+  const auto expected = run_task(runner, task, plan, CellStore(apart.path()));
+  const CellStore store(cells.path());
+  const std::vector<Budget> both = plan.budgets;
+  plan.budgets = {both[1]};
+  std::stop_source stop;
+  EXPECT_THROW(run_task(
+                   runner, task, plan, store,
+                   [&](int64_t done, int64_t total) {
+                     if (done > total * 5 / 7) stop.request_stop();
+                   },
+                   stop.get_token()),
+               Cancelled);
+  EXPECT_EQ(parts_in(cells.path()), 2);  // dense, and under one budget
+  plan.budgets = both;
+  expect_same(run_task(runner, task, plan, store), expected);
+  EXPECT_EQ(parts_in(cells.path()), 0);
+}
+
+TEST_F(Experiment, AnswersThatWereInterruptedGoOn) {
+  made.write("gsm8k_test.jsonl", R"({"question":"Ann has 2 cats.","answer":"#### 3"}
+{"question":"Bob has 3 dogs.","answer":"#### 4"}
+{"question":"Who has none?","answer":"#### 5"}
+)");
+  scoring.batch = 1;  // a document at a time
+  plan.policies.clear();
+  plan.budgets.clear();
+  plan.net_keeps.clear();
+  Task task = made.task("gsm8k_cot_llama");
+  task.max_tokens = 12;
+  TaskRunner runner(*model, **tokenizer, scoring);
+  TemporaryDirectory apart;
+  const auto expected = run_task(runner, task, plan, CellStore(apart.path()));
+  const auto got = run_interrupted(
+      runner, task, plan, CellStore(cells.path()),
+      [](int64_t first, int64_t done, int64_t total) { return done == first && done < total; });
+  EXPECT_EQ(got.times, 2);
+  EXPECT_EQ(got.begun, (std::vector<double>{1 / 3.0, 2 / 3.0, 1}));
+  expect_same(got.cells, expected);
 }
 
 TEST_F(Experiment, ADamagedCellIsAnError) {
@@ -167,6 +251,18 @@ TEST_F(Experiment, ADamagedCellIsAnError) {
     write_file_atomically(entry.path(), to_text(cell));
   }
   EXPECT_THAT([&] { run("winogrande"); }, throws({".json", "remove it"}));
+}
+
+TEST_F(Experiment, ACellWithAnotherNumberOfDocumentsIsAnError) {
+  run("piqa");
+  for (const auto& entry : std::filesystem::directory_iterator(cells.path())) {
+    Json cell = read_json(entry.path());
+    cell["documents"].push_back(cell["documents"][0]);
+    std::filesystem::path part = entry.path();
+    std::filesystem::remove(part);
+    write_file_atomically(part.replace_extension(".part.json"), to_text(cell));
+  }
+  EXPECT_THAT([&] { run("piqa"); }, throws({".part.json", "remove it"}));
 }
 
 TEST_F(Experiment, ATaskThatGeneratesAsksThroughTheTemplate) {
@@ -193,7 +289,8 @@ TEST_F(Experiment, ATaskThatGeneratesAsksThroughTheTemplate) {
   plan.decode = false;
   EXPECT_EQ(run("gsm8k_cot_llama").size(), 1u);
   TaskRunner runner(*model, **tokenizer, scoring);
-  EXPECT_THAT([&] { runner.prefill(made.task("gsm8k_cot_llama")); }, throws({"no prefill"}));
+  TaskPass pass(1);
+  EXPECT_THAT([&] { runner.prefill(made.task("gsm8k_cot_llama"), pass); }, throws({"no prefill"}));
 }
 
 // The stop string ends the writing; what was written before it is the answer.
@@ -203,10 +300,15 @@ TEST_F(Experiment, WritingEndsAtAStopString) {
   const auto dense = make_constant_policy(Action{});
   const Arm arm{dense.get(), {}};
   TaskRunner runner(*model, **tokenizer, scoring);
-  const std::string whole = runner.decode(task, {&arm, 1})[0][0].text;
+  const auto answer = [&] {
+    TaskPass pass(1);
+    runner.decode(task, {&arm, 1}, pass);
+    return pass.results[0][0];
+  };
+  const std::string whole = answer().text;
   ASSERT_GT(whole.size(), 30u);
   task.stops = {whole.substr(12, 6)};
-  const DocumentResult cut = runner.decode(task, {&arm, 1})[0][0];
+  const DocumentResult cut = answer();
   EXPECT_EQ(cut.text, whole.substr(0, whole.find(task.stops[0])));
   EXPECT_LT(cut.spent.steps, 40);
 }

@@ -184,7 +184,7 @@ TEST_F(ScorerTest, ProgressAndCancellation) {
   std::stop_source source;
   const auto stop = [&](int64_t, int64_t) { source.request_stop(); };
   EXPECT_THROW(Scorer(model, options).decode(groups, arms, stop, source.get_token()), Cancelled);
-  EXPECT_THROW(Scorer(model, options).prefill(groups, {}, source.get_token()), Cancelled);
+  EXPECT_THROW(Scorer(model, options).prefill(groups, source.get_token()), Cancelled);
 }
 
 TEST_F(ScorerTest, WhatIsWrongIsNamed) {
