@@ -33,7 +33,7 @@ template <int R, int O>
     });
   };
   int i = 0;
-  for (; i + kPairOutputs <= in; i += kPairOutputs) {
+  for (; i + kPairedInputs <= in; i += kPairedInputs) {
     for (int o = 0; o < O; ++o) send_for(w + o * stride + i);
     add(i, [](const bf16* p) { return _mm512_loadu_si512(p); });
   }

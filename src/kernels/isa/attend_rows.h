@@ -117,10 +117,12 @@ inline void score_steps(const typename A::Factor* const (&q)[R], const Steps<T>&
   }
 }
 
-// Turns a row's scores into weights. Bit i of tokens[v] says that the row attends to position
-// 16 v + i; other positions get weight 0, and vectors without any are left alone.
-inline void weigh(float* scores, const uint16_t (&tokens)[kPartTokens / kWidth], float scale,
-                  float* largest, float* total) {
+// Bit i of tokens[v]: position 16 v + i is one of those meant.
+using Tokens = uint16_t[kPartTokens / kWidth];
+
+// Turns a row's scores into weights: other positions than those of `tokens` get weight 0, and
+// vectors without any are left alone.
+inline void weigh(float* scores, const Tokens& tokens, float scale, float* largest, float* total) {
   Vec lanes = set(-kInfinity);
   for (int v = 0; v < kPartTokens / kWidth; ++v) {
     if (!tokens[v]) continue;
@@ -142,9 +144,6 @@ inline void weigh(float* scores, const uint16_t (&tokens)[kPartTokens / kWidth],
   }
   *total = reduce_add(sum);
 }
-
-// Bit i of tokens[v]: position 16 v + i is in one of the steps.
-using Tokens = uint16_t[kPartTokens / kWidth];
 
 template <typename T>
 inline void add_tokens(const Step<T>& step, Tokens& tokens) {

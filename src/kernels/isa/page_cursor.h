@@ -54,16 +54,16 @@ inline void for_four_pages(const PagesView& view, int first, int count, const Bo
   }
 }
 
-// Calls score(first head, where each of them goes) for groups of heads, which writes four scores to
-// each; those of pages that are there come to score[h * stride + page].
-template <int Most, typename Score>
+// For groups of at most `Most` heads calls score_four(first head, to), which writes four pages'
+// scores to each to[r]; those of the `pages` pages that are there come to score[h * stride + page].
+template <int Most, typename ScoreFour>
 inline void store_scores(int heads, int page, int pages, float* score, int64_t stride,
-                         const Score& of) {
+                         const ScoreFour& score_four) {
   for_groups<Most>(heads, [&]<int R>(int h) {
     float* to[R];
     float some[R][4];
     for (int r = 0; r < R; ++r) to[r] = pages == 4 ? score + (h + r) * stride + page : some[r];
-    of(h, to);
+    score_four(h, to);
     for (int r = 0; pages < 4 && r < R; ++r)
       for (int k = 0; k < pages; ++k) score[(h + r) * stride + page + k] = some[r][k];
   });
