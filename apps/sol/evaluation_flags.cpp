@@ -139,34 +139,11 @@ std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flag
   return inputs;
 }
 
-namespace {
-
-// What a controller's model ran with outside the paper while it was trained, as far as its record,
-// which may be anything, says so.
-std::vector<std::string> options_of_training(const Controller& controller) {
-  const Json training = parse_json(controller.settings().training_json, "the training record");
-  std::vector<std::string> options;
-  if (!training.is_object() || !training.contains("run")) return options;
-  const Json& run = training.at("run");
-  if (!run.is_object() || !run.contains("outside_paper")) return options;
-  for (const Json& option : run.at("outside_paper"))
-    if (option.is_string()) options.push_back(option.get<std::string>());
-  return options;
-}
-
-}  // namespace
-
 void require_model(const Controller& controller, const ModelFlags& flags,
                    const FrozenModel& model) {
   controller.require_model(model.fingerprint(), flags.model_dir().string());
-  const auto trained = options_of_training(controller), used = model.outside_paper();
-  if (trained == used) return;
-  const auto named = [](const std::vector<std::string>& options) {
-    return options.empty() ? "no option outside the paper"
-                           : fmt::format("--{}", fmt::join(options, " --"));
-  };
-  note("note: this controller was trained with {}, and is used with {}", named(trained),
-       named(used));
+  if (const std::string unlike = controller.unlike_training(model.outside_paper()); !unlike.empty())
+    note("note: {}", unlike);
 }
 
 Controller load_flagged_controller(const std::filesystem::path& dir, const ModelFlags& flags,

@@ -242,6 +242,7 @@ void run_reproduce(ReproduceFlags& flags) {
   require_runnable(study, results, sections, model->config());
   require_texts(study, results, sections);
 
+  ProgressLine progress(30.0);
   Laboratory lab({.model = model.get(),
                   .tokenizer = tokenizer,
                   .study = &study,
@@ -249,8 +250,11 @@ void run_reproduce(ReproduceFlags& flags) {
                   .train = make_trainer(flags, study),
                   .deterministic = flags.model.deterministic,
                   .model_name = dir.string(),
-                  .stop = interrupt_token()});
-  ProgressLine progress(30.0);
+                  .stop = interrupt_token(),
+                  .on_note = [&](const std::string& text) {
+                    progress.finish();
+                    note("note: {}", text);
+                  }});
   const StudyCallbacks callbacks{
       .on_progress = [&](const StudyProgress& p) { progress.update(short_job(p)); },
       .on_finished =

@@ -117,17 +117,11 @@ void run_sweep_command(SweepFlags& flags) {
   std::string name = flags.policy;
   if (name.empty()) name = controller ? "learned" : "random-matched";
   const auto policy = make_named_policy(name, parts);
-  std::vector<std::unique_ptr<Policy>> baselines;
   SweepRequest sweep_request;
   sweep_request.policy = policy.get();
-  for (const std::string& baseline : flags.baselines) {
-    if (baseline == elsewhere_baseline) {
-      sweep_request.elsewhere = true;
-      continue;
-    }
-    baselines.push_back(make_named_policy(baseline, parts));
-    sweep_request.baselines.push_back(baselines.back().get());
-  }
+  const auto baselines = add_baselines(
+      sweep_request, flags.baselines,
+      [&](const std::string& baseline) { return make_named_policy(baseline, parts); });
   const bool by_time = policy->costs() != nullptr;
   if (by_time && flags.store_frontier)
     fail("--store-frontier: a controller for times needs none, and takes no net keep-rates");

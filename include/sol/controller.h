@@ -75,6 +75,11 @@ class Controller {
   // Throws Error naming both fingerprints when this controller was trained for another model.
   void require_model(const std::string& fingerprint, const std::string& model_name) const;
 
+  // "" where its model ran with just these options outside the paper (FrozenModel::outside_paper)
+  // while it was trained, else a sentence that names both: such options change what its choices
+  // cost. A training record that does not tell counts as none.
+  std::string unlike_training(const std::vector<std::string>& outside_paper) const;
+
   // Turns one net keep-rate into a triple by the validation frontier (interpolated between its
   // points). Throws Error when there is no frontier or the rate lies outside it, naming its ends,
   // and for a controller for times.

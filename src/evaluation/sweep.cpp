@@ -57,6 +57,21 @@ std::unique_ptr<Policy> schedules_from_elsewhere(
 
 }  // namespace
 
+std::vector<std::unique_ptr<Policy>> add_baselines(
+    SweepRequest& request, const std::vector<std::string>& names,
+    const std::function<std::unique_ptr<Policy>(const std::string& name)>& make) {
+  std::vector<std::unique_ptr<Policy>> made;
+  for (const std::string& name : names) {
+    if (name == elsewhere_baseline) {
+      request.elsewhere = true;
+      continue;
+    }
+    made.push_back(make(name));
+    request.baselines.push_back(made.back().get());
+  }
+  return made;
+}
+
 Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
                 const SweepProgress& progress, std::stop_token stop) {
   if (!request.policy) fail("a sweep needs a policy");

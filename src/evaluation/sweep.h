@@ -2,6 +2,7 @@
 // "Comparisons").
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,6 +57,12 @@ struct SweepRequest {
   // One more baseline, the last: elsewhere_baseline, at the realised averages only.
   bool elsewhere = false;
 };
+
+// Adds baselines by their names, of which elsewhere_baseline is a pass of the sweep's own and the
+// others are policies that `make` makes. What it made is to outlive the sweep.
+[[nodiscard]] std::vector<std::unique_ptr<Policy>> add_baselines(
+    SweepRequest& request, const std::vector<std::string>& names,
+    const std::function<std::unique_ptr<Policy>(const std::string& name)>& make);
 
 struct Sweep {
   bool by_time = false;  // the policy's budgets are shares of the dense time

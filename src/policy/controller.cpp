@@ -43,6 +43,19 @@ void check_count(int count, int low, const char* field) {
     fail("controller: {} = {} must be from {} to {}", field, count, low, high);
 }
 
+// What its model ran with outside the paper while it was trained, as far as the record, which may
+// be anything, says so.
+std::vector<std::string> options_of_training(const std::string& training_json) {
+  const Json training = parse_json(training_json, "the controller's training record");
+  std::vector<std::string> options;
+  if (!training.is_object() || !training.contains("run")) return options;
+  const Json& run = training.at("run");
+  if (!run.is_object() || !run.contains("outside_paper")) return options;
+  for (const Json& option : run.at("outside_paper"))
+    if (option.is_string()) options.push_back(option.get<std::string>());
+  return options;
+}
+
 }  // namespace
 
 Controller::Controller(ActionSpace space, ControllerSettings settings,
@@ -85,6 +98,17 @@ void Controller::require_model(const std::string& fingerprint,
       "this controller was trained for the model with fingerprint {}, but {} has fingerprint {}; "
       "use that model, or train a controller for this one (sol train)",
       settings_.model_fingerprint, model_name, fingerprint);
+}
+
+std::string Controller::unlike_training(const std::vector<std::string>& outside_paper) const {
+  const std::vector<std::string> trained = options_of_training(settings_.training_json);
+  if (trained == outside_paper) return "";
+  const auto named = [](const std::vector<std::string>& options) {
+    return options.empty() ? "no option outside the paper"
+                           : fmt::format("--{}", fmt::join(options, " --"));
+  };
+  return fmt::format("this controller was trained with {}, and is used with {}", named(trained),
+                     named(outside_paper));
 }
 
 Budget Controller::budget_for_net_keep(double net_keep) const {

@@ -63,17 +63,11 @@ Sweep sweep_over(Laboratory& lab, const Controller& controller, BlockEvaluator& 
                  const std::vector<std::string>& baselines, const std::vector<Budget>& budgets,
                  bool requested, const SweepProgress& progress) {
   const auto learned = lab.policy("learned", controller, block_count(evaluator));
-  std::vector<std::unique_ptr<Policy>> owned;
   SweepRequest request;
   request.policy = learned.get();
-  for (const std::string& name : baselines) {
-    if (name == elsewhere_baseline) {
-      request.elsewhere = true;
-      continue;
-    }
-    owned.push_back(lab.policy(name, controller, block_count(evaluator)));
-    request.baselines.push_back(owned.back().get());
-  }
+  const auto owned = add_baselines(request, baselines, [&](const std::string& name) {
+    return lab.policy(name, controller, block_count(evaluator));
+  });
   request.budgets = budgets;
   request.match_requested = requested;
   return run_sweep(evaluator, request, progress, lab.stop());
@@ -112,7 +106,9 @@ Json run_training(Laboratory& lab, const Where& at, std::optional<uint64_t> seed
                   const std::string& name) {
   const StudyController& controller = *at.family->find(at.controller);
   if (!controller.ready.empty()) {
-    lab.controller(*at.family, at.controller);  // exists and fits the model
+    const Controller ready = lab.controller(*at.family, at.controller);  // it fits the model
+    const std::string unlike = ready.unlike_training(lab.model().outside_paper());
+    if (!unlike.empty()) lab.note(fmt::format("{}: {}", controller.ready.string(), unlike));
     return {{"ready", controller.ready.filename().string()}};
   }
   const auto out = lab.results().controller_dir(at.family->name, name);

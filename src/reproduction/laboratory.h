@@ -41,6 +41,7 @@ class Laboratory {
     bool deterministic = false;
     std::string model_name;  // its directory, for messages
     std::stop_token stop;
+    std::function<void(const std::string&)> on_note;  // for people, may be empty
   };
   explicit Laboratory(Parts parts) : parts_(std::move(parts)) {}
 
@@ -50,6 +51,9 @@ class Laboratory {
   StudyResults& results() const { return *parts_.results; }
   bool deterministic() const { return parts_.deterministic; }
   std::stop_token stop() const { return parts_.stop; }
+  void note(const std::string& text) const {
+    if (parts_.on_note) parts_.on_note(text);
+  }
 
   void train(const TrainingOrder& order) const;
 

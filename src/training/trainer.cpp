@@ -132,6 +132,8 @@ class Trainer {
           "controller of the same shape only",
           options_.initial.string());
     }
+    if (const std::string unlike = start.unlike_training(model_.outside_paper()); !unlike.empty())
+      note(fmt::format("{}: {}", options_.initial.string(), unlike));
     return start.network().parameters();
   }
 

@@ -165,6 +165,18 @@ TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
   expect_error(run({"--only", "pollution"}), {"text.txt", "cannot open"});
 }
 
+TEST_F(ReproduceCommand, ItIsNotedWhatElseAReadyControllerWasTrainedWith) {
+  const std::vector<std::string> one{"--only", "training"};
+  EXPECT_EQ(run(one).err.find("was trained with"), std::string::npos);
+  fs::remove_all(out);
+  const RunResult other = run({"--only", "training", "--prune-down"});
+  EXPECT_EQ(other.code, 0) << testing::PrintToString(other);
+  EXPECT_NE(other.err.find("made: this controller was trained with no option outside the paper, "
+                           "and is used with --prune-down"),
+            std::string::npos)
+      << other.err;
+}
+
 TEST_F(ReproduceCommand, TextsAreAskedForBeforeAnyWork) {
   std::ofstream(study) << "name: No text\n"
                           "families: {made: {controllers: {2l: {ready: made}}}}\n"

@@ -355,6 +355,10 @@ TEST(Controller, RejectsANetworkThatDoesNotFit) {
 TEST(Controller, AnotherModelIsAnErrorThatNamesBoth) {
   const Controller c = controller();
   EXPECT_NO_THROW(c.require_model(settings().model_fingerprint, "models/default"));
+  EXPECT_EQ(c.unlike_training({}), "");
+  EXPECT_EQ(c.unlike_training({"prune-down", "channel-scores wina"}),
+            "this controller was trained with no option outside the paper, and is used with "
+            "--prune-down --channel-scores wina");
   const std::string message = error_of([&] { c.require_model("ffff", "models/other"); });
   EXPECT_THAT(message, HasSubstr("ffff"));
   EXPECT_THAT(message, HasSubstr(settings().model_fingerprint));

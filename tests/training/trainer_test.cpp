@@ -315,6 +315,13 @@ TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   EXPECT_EQ(weights(out("fresh")), weights(out("first")));
   EXPECT_NE(weights(out("second")), weights(out("first")));
   initial_ = out("first");
+  EXPECT_THAT(notes_, testing::Not(testing::Contains(testing::HasSubstr("was trained with"))));
+  model_ = load_model(test_data() / "golden" / "tiny_untied_f32",
+                      {.precision = Precision::f32, .prune_down = true});
+  train(out("other"));
+  EXPECT_THAT(notes_, testing::Contains(out("first").string() +
+                                        ": this controller was trained with no option outside the "
+                                        "paper, and is used with --prune-down"));
   config_.policy.d_model = 32;
   EXPECT_THAT(error(out("third")), testing::HasSubstr("same shape"));
   initial_ = out("nothing");
