@@ -433,6 +433,32 @@ TEST(Controller, KeepsThatBudgetsAreEnforced) {
               HasSubstr("a budget of time cannot be enforced"));
 }
 
+TEST(Controller, ItsPolicyFavoursWhatIsNearToTheBudget) {
+  const std::vector<float> hidden(12, 0.25f), embedding(12, -0.5f);
+  Observation seen;
+  seen.hidden = hidden.data();
+  seen.embedding = embedding.data();
+  seen.key_count = 1000;
+  // A third of the way, three quarters, nine tenths between each axis' two levels.
+  seen.features = {1.0f / 16, 1.0f, 0.4f, 0.9f, 0.93f, 0.0f, 0.0f, 0.0f};
+  const auto first_action = [&](uint64_t seed, double prior) {
+    ControllerSettings s = settings();
+    s.enforced = true;
+    s.budget_prior = prior;
+    const auto policy = controller(seed, s).greedy_policy();
+    const auto state = policy->begin({0.4f, 0.9f, 0.93f}, 16, {});
+    PolicyStep step{.state = state.get(), .observation = &seen};
+    policy->next({&step, 1});
+    return step.action;
+  };
+  int otherwise = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    EXPECT_EQ(first_action(seed, 1000), 3) << seed;  // κ low, ρ and bits high
+    otherwise += first_action(seed, 0) != 3;
+  }
+  EXPECT_GT(otherwise, 0);
+}
+
 TEST(Controller, KeepsTheTimesItWasTrainedFor) {
   const TemporaryDirectory dir;
   timed_controller().save(dir.path());

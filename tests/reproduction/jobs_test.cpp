@@ -46,6 +46,18 @@ TEST(StudyJobs, StandBehindThoseTheyNeed) {
     EXPECT_TRUE(planned.contains(job)) << job;
 }
 
+TEST(StudyJobs, SchedulesFromElsewhereArePlayedOnceAndOthersTwice) {
+  Study study = shipped();
+  const auto work = [&](const std::vector<std::string>& baselines) {
+    study.experiments.spaces.baselines = baselines;
+    const auto jobs = plan_jobs(study);
+    return std::ranges::find(jobs, "sweep/harsh/2l", &Job::name)->work;
+  };
+  const double pass = work({"fixed"}) / 3;  // the policy; fixed at realised and requested averages
+  EXPECT_DOUBLE_EQ(work({"fixed", "elsewhere"}), 4 * pass);
+  EXPECT_DOUBLE_EQ(work({"fixed", "emc", "elsewhere"}), 6 * pass);
+}
+
 TEST(StudyJobs, ASectionBringsWhatItNeedsAndNoMore) {
   const Study study = shipped();
   const auto pollution = wanted_jobs(study, {"pollution"});
