@@ -160,38 +160,39 @@ void register_matmuls(Isa isa) {
 // matrices in turn as exceed the caches of two cores.
 void register_narrow_matmuls(Isa isa) {
   const int in = 2048, out = 8192, matrices = 6;
-  for (const std::string_view by : {"own", "library", "onednn"}) {
-    for (const Layout layout : {Layout::out_major, Layout::in_major}) {
-      for (const int rows : {1, 2, 4, 8, 16, 64, 512}) {
-        const bool own = by == "own", onednn = by == "onednn";
-        if ((own && rows > 8) || (onednn && rows < 4)) continue;
-        add(fmt::format("{}/narrow/{}/{}/{}x{}/rows{}", to_string(isa), by, name_of(layout), in,
-                        out, rows),
-            [=](benchmark::State& state) {
-              force_isa(isa);
-              const Matrix all(layout == Layout::out_major ? in : in * matrices,
-                               layout == Layout::out_major ? out * matrices : out, WeightType::bf16,
-                               layout);
-              const auto x = noise(static_cast<size_t>(rows) * in);
-              Floats y(static_cast<size_t>(rows) * out);
-              int next = 0;
-              for (auto _ : state) {
-                WeightView w = all.view;
-                w.in = in;
-                w.out = out;
-                w.data = static_cast<const bf16*>(w.data) + int64_t{in} * out * (next++ % matrices);
-                if (onednn)
-                  dnnl_matmul(x.data(), in, rows, w, y.data(), out);
-                else
-                  matmul(x.data(), in, rows, w, y.data(), out,
-                         own ? MatmulMode::own : MatmulMode::library);
-                benchmark::DoNotOptimize(y.data());
-              }
-              rate(state, "GFLOP/s", 2.0 * rows * in * out);
-            });
-      }
-    }
-  }
+  const auto add_one = [&](WeightType type, std::string_view by, Layout layout, int rows) {
+    const bool own = by == "own", onednn = by == "onednn";
+    if ((own && rows > 8) || (onednn && (rows < 4 || is_compressed(type)))) return;
+    add(fmt::format("{}/narrow/{}/{}/{}/{}x{}/rows{}", to_string(isa), by, name_of(layout),
+                    to_string(type), in, out, rows),
+        [=](benchmark::State& state) {
+          force_isa(isa);
+          const bool by_output = layout == Layout::out_major;
+          const Matrix all(by_output ? in : in * matrices, by_output ? out * matrices : out, type,
+                           layout);
+          const int64_t each = matrix_bytes({nullptr, type, layout, in, out, 0});
+          const auto x = noise(static_cast<size_t>(rows) * in);
+          Floats y(static_cast<size_t>(rows) * out);
+          int next = 0;
+          for (auto _ : state) {
+            WeightView w = all.view;
+            w.in = in;
+            w.out = out;
+            w.data = static_cast<const std::byte*>(w.data) + each * (next++ % matrices);
+            if (onednn)
+              dnnl_matmul(x.data(), in, rows, w, y.data(), out);
+            else
+              matmul(x.data(), in, rows, w, y.data(), out,
+                     own ? MatmulMode::own : MatmulMode::library);
+            benchmark::DoNotOptimize(y.data());
+          }
+          rate(state, "GFLOP/s", 2.0 * rows * in * out);
+        });
+  };
+  for (const WeightType type : {WeightType::bf16, WeightType::int8, WeightType::int4})
+    for (const std::string_view by : {"own", "library", "onednn"})
+      for (const Layout layout : {Layout::out_major, Layout::in_major})
+        for (const int rows : {1, 2, 4, 8, 16, 64, 512}) add_one(type, by, layout, rows);
 }
 
 // Rows of 8-bit activations with int8 weights.

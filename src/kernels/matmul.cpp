@@ -22,8 +22,10 @@ int library_rows(const WeightView& w) {
 
 // What multiplies rounded rows here, if anything of our own should.
 std::optional<Bf16Unit> narrow_unit(int rows, const WeightView& w, MatmulMode mode) {
-  if (mode != MatmulMode::library || w.type != WeightType::bf16) return std::nullopt;
-  return fastest_unit(rows);
+  if (mode != MatmulMode::library) return std::nullopt;
+  const bool multiplied =
+      w.type == WeightType::bf16 || (w.type == WeightType::int8 && vectors_multiply_codes(rows));
+  return multiplied ? fastest_unit(rows) : std::nullopt;
 }
 
 bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/avx512_bf16/products.h"
+#include "kernels/int8_scales.h"
 #include "kernels/split_product.h"
 
 namespace sol::kernels {
@@ -15,6 +16,9 @@ namespace {
 // to amx_bf16::kMostRows, vectors for any number, as measured with bench/kernels_bench on 256x1536
 // and 2048x8192.
 constexpr int kFewestRowsOnTiles = 3, kFewestRowsOnVectors = 2;
+
+// Up to four rows our own kernels read int8 codes once, and multiply them as whole numbers.
+constexpr int kFewestCodeRows = 5;
 
 // From this many rows for each thread on rows are shared out as well as outputs: few rows sum in
 // another order (avx512_bf16/rows.h), and no result may depend on the threads.
@@ -30,6 +34,11 @@ std::optional<Bf16Unit> fastest_unit(int rows) {
     return Bf16Unit::vectors;
   }
   return std::nullopt;
+}
+
+bool vectors_multiply_codes(int rows) {
+  return rows >= kFewestCodeRows && rows <= avx512_bf16::kMostCodeRows &&
+         fastest_unit(rows) == Bf16Unit::vectors;
 }
 
 #ifdef SOL_X86_KERNELS
@@ -65,8 +74,8 @@ const float* gathered(const float* x, int64_t x_stride, int rows, std::span<cons
 }  // namespace
 
 bool has_unit(Bf16Unit unit) {
-  if (!has_avx512(current_isa())) return false;
-  return unit == Bf16Unit::tiles ? enable_amx_bf16() : cpu_has_avx512_bf16();
+  if (unit == Bf16Unit::tiles) return has_avx512(current_isa()) && enable_amx_bf16();
+  return current_isa() == Isa::avx512_vnni && cpu_has_avx512_bf16();
 }
 
 NarrowRows::NarrowRows(Bf16Unit unit, const float* x, int64_t x_stride, int rows,
@@ -134,13 +143,20 @@ void NarrowRows::multiply_rows(const Range&, const WeightView&, int, int, float*
 
 void bf16_matmul(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
                  std::span<const int> channels, float* y, int64_t y_stride) {
-  assert(w.type == WeightType::bf16);
+  const bool codes = w.type == WeightType::int8;
+  assert(w.type == WeightType::bf16 || (codes && vectors_multiply_codes(rows)));
+  if (codes) {
+    const CodeInputs inputs = code_inputs(x, x_stride, rows, w, channels);
+    x = inputs.rows;
+    x_stride = inputs.stride;
+  }
   const NarrowRows all(unit, x, x_stride, rows, w, channels);
   if (unit == Bf16Unit::vectors && rows >= kRowsPerThread * thread_count())
     return split_product(rows, w, w.in, [&](const Range& r, const Range& o) {
       all.multiply_rows(r, w, static_cast<int>(o.begin), static_cast<int>(o.end), y, y_stride);
     });
   split_outputs(rows, w, [&](int begin, int end) { all.multiply(w, begin, end, y, y_stride); });
+  if (codes) scale_outputs(y, y_stride, rows, w);
 }
 
 }  // namespace sol::kernels

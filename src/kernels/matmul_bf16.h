@@ -13,12 +13,17 @@ namespace sol::kernels {
 
 enum class Bf16Unit { tiles, vectors };
 
-// Whether this machine has it, within the current instruction set. Asks the system for tiles.
+// Whether this machine has it, within the current instruction set: vectors need VBMI besides, as
+// avx512_vnni does. Asks the system for tiles.
 bool has_unit(Bf16Unit unit);
 
 // What multiplies so many rows faster than our float32 kernels and oneDNN do; none where those are
 // as fast. For more than one row it asks the system for tiles.
 std::optional<Bf16Unit> fastest_unit(int rows);
+
+// Whether vectors multiply so many rows with int8 weights as they are; else these are widened first
+// (matmul_widened.h).
+bool vectors_multiply_codes(int rows);
 
 // Rows for several products, rounded and as a unit wants them, in memory that stays valid until
 // this thread's next call.
@@ -46,7 +51,8 @@ class NarrowRows {
 };
 
 // As matmul() with x rounded to bf16, on all threads; where channels are listed, ascending, as
-// matmul_kept(). W is bf16; the rest as above.
+// matmul_kept(). W is bf16; or int8, where vectors_multiply_codes(): codes are exact in bf16, and x
+// is rounded after the channels' scales multiplied it. The rest as above.
 void bf16_matmul(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
                  std::span<const int> channels, float* y, int64_t y_stride);
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/large_memory.h"
 #include "base/threads.h"
 #include "kernels/compressed.h"
 #include "kernels/int8_scales.h"
@@ -55,14 +54,6 @@ WeightView widen_panel(const WeightView& w, int begin, int count, ElementType ty
           count,    columns};
 }
 
-// to[r][i] = from[r][i] * scales[i].
-void scale_rows(const float* from, int64_t from_stride, int rows, int n, const float* scales,
-                float* to, int64_t to_stride) {
-  parallel_for(rows, [&](int64_t r) {
-    for (int i = 0; i < n; ++i) to[r * to_stride + i] = from[r * from_stride + i] * scales[i];
-  });
-}
-
 }  // namespace
 
 bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
@@ -75,15 +66,11 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
   const int64_t share = (w.out + shares - 1) / shares * kPanelGrain;
   const int outputs = static_cast<int>(std::max<int64_t>(std::min(fitting, share), kPanelGrain));
   // Panels hold codes of int8, which bf16 holds exactly; their scales multiply y or, by channel, x.
-  thread_local std::vector<float> scales;
-  thread_local LargeVector<float> scaled;
-  if (w.type == WeightType::int8) int8_scales(w, {}, scales);
-  const bool scale_inputs = w.type == WeightType::int8 && w.layout == Layout::in_major;
-  if (scale_inputs) {
-    scaled.resize(static_cast<size_t>(rows) * w.in);
-    scale_rows(x, x_stride, rows, w.in, scales.data(), scaled.data(), w.in);
-    x = scaled.data();
-    x_stride = w.in;
+  const bool codes = w.type == WeightType::int8;
+  if (codes) {
+    const CodeInputs inputs = code_inputs(x, x_stride, rows, w, {});
+    x = inputs.rows;
+    x_stride = inputs.stride;
   }
   const auto unit = narrow ? fastest_unit(rows) : std::nullopt;
   std::optional<NarrowRows> own;
@@ -100,8 +87,7 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
     if (!done) fast = false;
   });
   if (!fast) return false;
-  if (w.type == WeightType::int8 && !scale_inputs)
-    scale_rows(y, y_stride, rows, w.out, scales.data(), y, y_stride);
+  if (codes) scale_outputs(y, y_stride, rows, w);
   return true;
 }
 

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
 #include "base/threads.h"
 #include "guarded_copy.h"
 #include "kernel_cases.h"
+#include "kernels/compressed.h"
+#include "kernels/int8_scales.h"
 #include "kernels/matmul_bf16.h"
 
 namespace sol::kernels {
@@ -17,18 +20,22 @@ struct Problem {
   Bf16Unit unit;
   int rows, in, out;
   Layout layout;
+  WeightType type = WeightType::bf16;
 };
 
 std::string name(const testing::TestParamInfo<Problem>& info) {
   const Problem& p = info.param;
-  return fmt::format("{}_{}_{}x{}_{}", p.unit == Bf16Unit::tiles ? "tiles" : "vectors",
-                     p.layout == Layout::in_major ? "in" : "out", p.in, p.out, p.rows);
+  return fmt::format("{}_{}_{}_{}x{}_{}", p.unit == Bf16Unit::tiles ? "tiles" : "vectors",
+                     to_string(p.type), p.layout == Layout::in_major ? "in" : "out", p.in, p.out,
+                     p.rows);
 }
 
 class Bf16Products : public testing::TestWithParam<Problem> {
  protected:
   void SetUp() override {
     if (!has_unit(p_.unit)) GTEST_SKIP() << "not on this machine";
+    if (p_.type == WeightType::int8 && has_unit(Bf16Unit::tiles))
+      GTEST_SKIP() << "tiles widen codes first";
     set_thread_count(1);
   }
   void TearDown() override { set_thread_count(threads_); }
@@ -41,24 +48,53 @@ class Bf16Products : public testing::TestWithParam<Problem> {
     return y;
   }
 
-  // What output o of row r is near: the sum over the channels that count.
-  double truth(int r, int o, const std::function<bool(int)>& counts) const {
-    const auto* w = reinterpret_cast<const bf16*>(weights_.bytes.data());
-    const int64_t stride = weights_.view.stride;
-    double sum = 0;
-    for (int i = 0; i < p_.in; ++i)
-      if (counts(i))
-        sum += static_cast<double>(to_float(to_bf16(x_[r * (p_.in + 1) + i]))) *
-               to_float(w[p_.layout == Layout::out_major ? o * stride + i : i * stride + o]);
-    return sum;
+  bool by_output() const { return p_.layout == Layout::out_major; }
+
+  // Row i as numbers, int8 codes without their scale, which is `scale` then and else 1.
+  std::vector<float> row(int i, float& scale) const {
+    const int columns = by_output() ? p_.in : p_.out;
+    std::vector<float> numbers(static_cast<size_t>(columns));
+    WeightView view = weights_.view;
+    view.data = weights_.bytes.data();
+    kernels_for(Isa::reference)
+        .widen_summands(view, i, 0, columns, ElementType::f32, numbers.data());
+    scale = 1;
+    if (p_.type != WeightType::int8) return numbers;
+    std::vector<float> scales;
+    int8_scales(view, std::array{i}, scales);
+    scale = scales[0];
+    return numbers;
+  }
+
+  // What the outputs of each row are near, [rows][out]: sums over the channels that count.
+  // Channels' scales multiply inputs before these are rounded, outputs' scales the sums.
+  std::vector<double> truth(const std::function<bool(int)>& counts) const {
+    std::vector<double> y(static_cast<size_t>(p_.rows * p_.out));
+    const int weight_rows = by_output() ? p_.out : p_.in;
+    for (int i = 0; i < weight_rows; ++i) {
+      float scale = 1;
+      const auto numbers = row(i, scale);
+      for (int r = 0; r < p_.rows; ++r) {
+        const float* x = &x_[r * (p_.in + 1)];
+        double* of_row = &y[r * p_.out];
+        if (by_output()) {
+          for (int k = 0; k < p_.in; ++k)
+            if (counts(k)) of_row[i] += double{to_float(to_bf16(x[k]))} * numbers[k] * scale;
+        } else if (counts(i)) {
+          for (int o = 0; o < p_.out; ++o)
+            of_row[o] += double{to_float(to_bf16(x[i] * scale))} * numbers[o];
+        }
+      }
+    }
+    return y;
   }
 
   const Problem p_ = GetParam();
   const int64_t y_stride_ = p_.out + 3;
   const std::vector<float> x_ = random_floats(p_.rows * (p_.in + 1), 1);
   const test::StoredMatrix weights_ =
-      test::stored_matrix(random_floats(static_cast<size_t>(p_.in) * p_.out, 2, 0.1f),
-                          WeightType::bf16, p_.layout, p_.in, p_.out, 2);
+      test::stored_matrix(random_floats(static_cast<size_t>(p_.in) * p_.out, 2, 0.1f), p_.type,
+                          p_.layout, p_.in, p_.out, 2);
   const GuardedCopy guarded_{weights_.bytes};
   const int threads_ = thread_count();
   // Sums of numbers of size 0.06, in float32.
@@ -67,9 +103,10 @@ class Bf16Products : public testing::TestWithParam<Problem> {
 
 TEST_P(Bf16Products, SumsProductsOfRoundedNumbers) {
   const auto y = run(p_.rows);
+  const auto expected = truth([](int) { return true; });
   for (int r = 0; r < p_.rows; ++r) {
     for (int o = 0; o < p_.out; ++o)
-      ASSERT_NEAR(y[r * y_stride_ + o], truth(r, o, [](int) { return true; }), error_)
+      ASSERT_NEAR(y[r * y_stride_ + o], expected[r * p_.out + o], error_)
           << "row " << r << " output " << o;
     for (int gap = 0; gap < 3 && r + 1 < p_.rows; ++gap)
       ASSERT_EQ(y[r * y_stride_ + p_.out + gap], 0.25f);
@@ -82,7 +119,8 @@ TEST_P(Bf16Products, DependsNeitherOnThreadsNorOnOtherRows) {
   EXPECT_SAME_BITS(run(p_.rows), y);
   // Few rows of out_major weights are summed by vectors in another order.
   const bool many = p_.unit == Bf16Unit::vectors && p_.layout == Layout::out_major && p_.rows > 16;
-  const auto first = run(many ? 17 : std::min(3, p_.rows));
+  const int fewest = p_.type == WeightType::int8 ? 5 : 3;
+  const auto first = run(many ? 17 : std::min(fewest, p_.rows));
   EXPECT_SAME_BITS(first,
                    std::vector<float>(y.begin(), y.begin() + static_cast<ptrdiff_t>(first.size())));
 }
@@ -93,14 +131,17 @@ TEST_P(Bf16Kept, ListedChannelsAloneCountAndAreRead) {
   std::vector<int> channels;
   for (int i = 0; i < p_.in; ++i)
     if (i % 3 != 1) channels.push_back(i);
-  // What is read of the others would make every sum NaN.
+  // What is read of the others would make every sum NaN; or wrong, where codes are integers, whose
+  // scale is at the row's end.
+  const int64_t unit = p_.type == WeightType::int8 ? 1 : sizeof(bf16);
   for (int i = 1; i < p_.in; i += 3)
-    std::memset(guarded_.data() + i * weights_.view.stride * sizeof(bf16), 0xff,
-                p_.out * sizeof(bf16));
+    std::memset(guarded_.data() + i * weights_.view.stride * unit, 0xff,
+                static_cast<size_t>(row_bytes(p_.type, p_.out)));
   const auto y = run(p_.rows, channels);
+  const auto expected = truth([](int i) { return i % 3 != 1; });
   for (int r = 0; r < p_.rows; ++r)
     for (int o = 0; o < p_.out; ++o)
-      ASSERT_NEAR(y[r * y_stride_ + o], truth(r, o, [](int i) { return i % 3 != 1; }), error_)
+      ASSERT_NEAR(y[r * y_stride_ + o], expected[r * p_.out + o], error_)
           << "row " << r << " output " << o;
 }
 
@@ -122,12 +163,44 @@ std::vector<Problem> problems(Layout layout) {
   all.push_back({Bf16Unit::vectors, 100, 256, 320, layout});
   all.push_back({Bf16Unit::vectors, 200, 66, 40, layout});  // more than threads share outputs of
   all.push_back({Bf16Unit::vectors, 20, 1600, 70, layout});
+  for (int rows = 5; rows <= 16; ++rows)
+    all.push_back({Bf16Unit::vectors, rows, 77, 130, layout, WeightType::int8});
+  all.push_back({Bf16Unit::vectors, 16, 1033, 1100, layout, WeightType::int8});
+  all.push_back({Bf16Unit::vectors, 7, 512, 576, layout, WeightType::int8});
+  all.push_back({Bf16Unit::vectors, 5, 1, 1, layout, WeightType::int8});
+  all.push_back({Bf16Unit::vectors, 6, 33, 65, layout, WeightType::int8});
   return all;
 }
 const auto kByOutput = problems(Layout::out_major), kByChannel = problems(Layout::in_major);
 INSTANTIATE_TEST_SUITE_P(ByOutput, Bf16Products, testing::ValuesIn(kByOutput), name);
 INSTANTIATE_TEST_SUITE_P(ByChannel, Bf16Products, testing::ValuesIn(kByChannel), name);
 INSTANTIATE_TEST_SUITE_P(ByChannel, Bf16Kept, testing::ValuesIn(kByChannel), name);
+
+// Each code, alone in its column and row, whatever its place.
+TEST(Bf16Codes, EveryCodeIsExact) {
+  constexpr int kRows = 5;
+  if (!vectors_multiply_codes(kRows)) GTEST_SKIP() << "no AVX512-BF16 here, or tiles besides";
+  constexpr int kCodes = 255;
+  for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+    std::vector<float> weights(kCodes * kCodes);
+    for (int i = 0; i < kCodes; ++i)
+      for (int o = 0; o < kCodes; ++o)
+        weights[static_cast<size_t>(i * kCodes + o)] = static_cast<float>((i + o) % kCodes - 127);
+    const auto w = test::stored_matrix(weights, WeightType::int8, layout, kCodes, kCodes);
+    std::vector<float> x(kRows * kCodes), y(kRows * kCodes);
+    for (int i = 0; i < kCodes; ++i) {
+      std::ranges::fill(x, 0.0f);
+      x[i] = 1;
+      x[4 * kCodes + i] = -0.5f;
+      bf16_matmul(Bf16Unit::vectors, x.data(), kCodes, kRows, w.view, {}, y.data(), kCodes);
+      for (int o = 0; o < kCodes; ++o) {
+        const float code = static_cast<float>((i + o) % kCodes - 127);
+        ASSERT_EQ(y[o], code) << i << " " << o;
+        ASSERT_EQ(y[4 * kCodes + o], -0.5f * code) << i << " " << o;
+      }
+    }
+  }
+}
 
 TEST(Bf16Unit, WhatIsFastestForSoManyRows) {
   const bool tiles = has_unit(Bf16Unit::tiles), vectors = has_unit(Bf16Unit::vectors);
@@ -141,7 +214,10 @@ TEST(Bf16Unit, WhatIsFastestForSoManyRows) {
   const Isa best = current_isa();
   for (const Isa isa : supported_isas()) {
     force_isa(isa);
-    EXPECT_EQ(fastest_unit(8).has_value(), has_avx512(isa) && (tiles || vectors));
+    const bool any = tiles ? has_avx512(isa) : vectors && isa == Isa::avx512_vnni;
+    EXPECT_EQ(fastest_unit(8).has_value(), any) << to_string(isa);
+    EXPECT_EQ(vectors_multiply_codes(8), any && !tiles) << to_string(isa);
+    for (const int rows : {4, 17}) EXPECT_FALSE(vectors_multiply_codes(rows)) << rows;
   }
   force_isa(best);
 }

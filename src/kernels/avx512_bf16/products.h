@@ -14,7 +14,9 @@ namespace sol::kernels::avx512_bf16 {
 // k is W's channel channels[k] of `n`; all of them in order where channels is null. Others are not
 // read. Sums in float32 of the products of pairs of inputs; y[r][o] depends neither on the range
 // nor on the other rows, but the order of summation on whether they are few (rows.h). Subnormal
-// numbers count as zero.
+// numbers count as zero. Of at most kMostCodeRows rows W may be int8: its codes are multiplied,
+// without their scales.
+inline constexpr int kMostCodeRows = 16;
 void out_major(const WeightView& w, const RoundedRows& x, int out_begin, int out_end, float* y,
                int64_t y_stride);
 void in_major(const WeightView& w, const RoundedRows& x, const int* channels, int n, int out_begin,

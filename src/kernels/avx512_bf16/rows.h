@@ -14,6 +14,10 @@ void few_out_major(const WeightView& w, const RoundedRows& x, int out_begin, int
                    int64_t y_stride);
 void few_in_major(const Channels& channels, const RoundedRows& x, int out_begin, int out_end,
                   float* y, int64_t y_stride);
+void few_codes_out_major(const WeightView& w, const RoundedRows& x, int out_begin, int out_end,
+                         float* y, int64_t y_stride);
+void few_codes_in_major(const Channels& channels, const RoundedRows& x, int out_begin, int out_end,
+                        float* y, int64_t y_stride);
 void many_out_major(const WeightView& w, const RoundedRows& x, int out_begin, int out_end, float* y,
                     int64_t y_stride);
 void many_in_major(const Channels& channels, const RoundedRows& x, int out_begin, int out_end,

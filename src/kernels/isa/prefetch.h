@@ -24,6 +24,13 @@ inline void send_for(const void* stream, int64_t offset = 0) {
   send(stream, offset + kSentAhead);
 }
 
+// The same where there are but O streams, which are looked into farther ahead: as much is to be on
+// its way.
+template <int O>
+inline void send_for_one_of(const void* stream) {
+  send(stream, smaller(8 * kSentAhead / O, 8 * kSentAhead));
+}
+
 // The beginning of `bytes` that are read next and lie elsewhere, at `offset` from `row`: as much as
 // send_for() does not.
 inline void send_for_begin(const void* row, int64_t offset, int64_t bytes) {
