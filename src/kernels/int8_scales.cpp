@@ -7,6 +7,23 @@
 #include "kernels/compressed.h"
 
 namespace sol::kernels {
+namespace {
+
+// to[r][i] = from[r][i] * scales[i].
+void scale_rows(const float* from, int64_t from_stride, int rows, const std::vector<float>& scales,
+                float* to, int64_t to_stride) {
+  const float* const factors = scales.data();
+  const auto n = static_cast<int64_t>(scales.size());
+  const auto scale = [&](int64_t r) {
+    for (int64_t i = 0; i < n; ++i) to[r * to_stride + i] = from[r * from_stride + i] * factors[i];
+  };
+  // Below this many elements waking the other threads costs more than they save.
+  constexpr int64_t kWorthThreads = 1 << 15;
+  if (rows * n >= kWorthThreads) return parallel_for(rows, scale);
+  for (int64_t r = 0; r < rows; ++r) scale(r);
+}
+
+}  // namespace
 
 void int8_scales(const WeightView& w, std::span<const int> rows, std::vector<float>& scales) {
   const bool by_output = w.layout == Layout::out_major;
@@ -27,36 +44,22 @@ void int8_scales(const WeightView& w, std::span<const int> rows, std::vector<flo
   for (size_t i = 0; i < count; ++i) gather(static_cast<int64_t>(i));
 }
 
-CodeInputs code_inputs(const float* x, int64_t x_stride, int rows, const WeightView& w,
-                       std::span<const int> channels) {
+CodeInputs code_inputs(const float* x, int64_t x_stride, int rows, const WeightView& w) {
   if (w.layout == Layout::out_major) return {x, x_stride};
   thread_local std::vector<float> scales;
   thread_local LargeVector<float> scaled;
-  int8_scales(w, channels, scales);
+  int8_scales(w, {}, scales);
   scaled.resize(static_cast<size_t>(rows) * static_cast<size_t>(w.in));
-  const float* const of_channel = scales.data();
-  float* const memory = scaled.data();
-  parallel_for(rows, [&](int64_t r) {
-    const float* from = x + r * x_stride;
-    float* to = memory + r * w.in;
-    for (size_t k = 0; k < channels.size(); ++k) {
-      const int channel = channels[k];
-      to[channel] = from[channel] * of_channel[k];
-    }
-    if (!channels.empty()) return;
-    for (int i = 0; i < w.in; ++i) to[i] = from[i] * of_channel[i];
-  });
-  return {memory, w.in};
+  float* const to = scaled.data();
+  scale_rows(x, x_stride, rows, scales, to, w.in);
+  return {to, w.in};
 }
 
 void scale_outputs(float* y, int64_t y_stride, int rows, const WeightView& w) {
   if (w.layout == Layout::in_major) return;
   thread_local std::vector<float> scales;
   int8_scales(w, {}, scales);
-  const float* const of_output = scales.data();
-  parallel_for(rows, [&](int64_t r) {
-    for (int o = 0; o < w.out; ++o) y[r * y_stride + o] *= of_output[o];
-  });
+  scale_rows(y, y_stride, rows, scales, y, y_stride);
 }
 
 }  // namespace sol::kernels

@@ -20,12 +20,10 @@ int library_rows(const WeightView& w) {
   return by_channel ? 5 : 8;
 }
 
-// What multiplies rounded rows here, if anything of our own should.
+// What multiplies rounded rows with bf16 weights here, if anything of our own should.
 std::optional<Bf16Unit> narrow_unit(int rows, const WeightView& w, MatmulMode mode) {
-  if (mode != MatmulMode::library) return std::nullopt;
-  const bool multiplied =
-      w.type == WeightType::bf16 || (w.type == WeightType::int8 && vectors_multiply_codes(rows));
-  return multiplied ? fastest_unit(rows) : std::nullopt;
+  if (mode != MatmulMode::library || w.type != WeightType::bf16) return std::nullopt;
+  return fastest_unit(rows);
 }
 
 bool library_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
@@ -58,6 +56,8 @@ void matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, flo
   if (rows <= 0) return;
   if (const auto unit = narrow_unit(rows, w, mode))
     return bf16_matmul(*unit, x, x_stride, rows, w, {}, y, y_stride);
+  if (mode == MatmulMode::library && w.type == WeightType::int8 && vectors_multiply_codes(rows))
+    return codes_matmul(x, x_stride, rows, w, y, y_stride);
   if (mode != MatmulMode::own && rows >= library_rows(w) &&
       library_matmul(x, x_stride, rows, w, y, y_stride, mode))
     return;

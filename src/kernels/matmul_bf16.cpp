@@ -143,20 +143,22 @@ void NarrowRows::multiply_rows(const Range&, const WeightView&, int, int, float*
 
 void bf16_matmul(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
                  std::span<const int> channels, float* y, int64_t y_stride) {
-  const bool codes = w.type == WeightType::int8;
-  assert(w.type == WeightType::bf16 || (codes && vectors_multiply_codes(rows)));
-  if (codes) {
-    const CodeInputs inputs = code_inputs(x, x_stride, rows, w, channels);
-    x = inputs.rows;
-    x_stride = inputs.stride;
-  }
+  assert(w.type == WeightType::bf16);
   const NarrowRows all(unit, x, x_stride, rows, w, channels);
   if (unit == Bf16Unit::vectors && rows >= kRowsPerThread * thread_count())
     return split_product(rows, w, w.in, [&](const Range& r, const Range& o) {
       all.multiply_rows(r, w, static_cast<int>(o.begin), static_cast<int>(o.end), y, y_stride);
     });
   split_outputs(rows, w, [&](int begin, int end) { all.multiply(w, begin, end, y, y_stride); });
-  if (codes) scale_outputs(y, y_stride, rows, w);
+}
+
+void codes_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                  int64_t y_stride) {
+  assert(w.type == WeightType::int8 && vectors_multiply_codes(rows));
+  const CodeInputs inputs = code_inputs(x, x_stride, rows, w);
+  const NarrowRows all(Bf16Unit::vectors, inputs.rows, inputs.stride, rows, w, {});
+  split_outputs(rows, w, [&](int begin, int end) { all.multiply(w, begin, end, y, y_stride); });
+  scale_outputs(y, y_stride, rows, w);
 }
 
 }  // namespace sol::kernels

@@ -1,5 +1,5 @@
-// Products with bf16 weights of rows rounded to bf16, by our own kernels: on AMX tiles (amx_bf16/)
-// or by AVX512-BF16's instruction (avx512_bf16/).
+// Products of rows rounded to bf16 with bf16 weights or int8 codes, by our own kernels: on AMX
+// tiles (amx_bf16/) or by AVX512-BF16's instruction (avx512_bf16/).
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ bool has_unit(Bf16Unit unit);
 // as fast. For more than one row it asks the system for tiles.
 std::optional<Bf16Unit> fastest_unit(int rows);
 
-// Whether vectors multiply so many rows with int8 weights as they are; else these are widened first
-// (matmul_widened.h).
+// Whether vectors multiply so many rows with int8 codes as they are; else these are summed as whole
+// numbers, or widened first (matmul_widened.h).
 bool vectors_multiply_codes(int rows);
 
 // Rows for several products, rounded and as a unit wants them, in memory that stays valid until
@@ -35,7 +35,7 @@ class NarrowRows {
   NarrowRows(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
              std::span<const int> channels);
 
-  // y of outputs [begin, end) of W or a panel of it, as bf16, on this thread alone.
+  // y of outputs [begin, end) of W or of a panel of it, on this thread alone.
   void multiply(const WeightView& w, int begin, int end, float* y, int64_t y_stride) const;
 
   // The same of those rows alone, by vectors: more than avx512_bf16 calls few, or all of them, or
@@ -51,9 +51,13 @@ class NarrowRows {
 };
 
 // As matmul() with x rounded to bf16, on all threads; where channels are listed, ascending, as
-// matmul_kept(). W is bf16; or int8, where vectors_multiply_codes(): codes are exact in bf16, and x
-// is rounded after the channels' scales multiplied it. The rest as above.
+// matmul_kept(). W is bf16; the rest as above.
 void bf16_matmul(Bf16Unit unit, const float* x, int64_t x_stride, int rows, const WeightView& w,
                  std::span<const int> channels, float* y, int64_t y_stride);
+
+// As matmul() with int8 W where vectors_multiply_codes(rows). Codes are exact in bf16; x is rounded
+// after the channels' scales, if channels have them, multiplied it.
+void codes_matmul(const float* x, int64_t x_stride, int rows, const WeightView& w, float* y,
+                  int64_t y_stride);
 
 }  // namespace sol::kernels

@@ -68,7 +68,7 @@ bool widened_matmul(const float* x, int64_t x_stride, int rows, const WeightView
   // Panels hold codes of int8, which bf16 holds exactly; their scales multiply y or, by channel, x.
   const bool codes = w.type == WeightType::int8;
   if (codes) {
-    const CodeInputs inputs = code_inputs(x, x_stride, rows, w, {});
+    const CodeInputs inputs = code_inputs(x, x_stride, rows, w);
     x = inputs.rows;
     x_stride = inputs.stride;
   }

@@ -44,7 +44,10 @@ class Bf16Products : public testing::TestWithParam<Problem> {
     std::vector<float> y((rows - 1) * y_stride_ + p_.out, 0.25f);
     WeightView view = weights_.view;
     view.data = guarded_.data();
-    bf16_matmul(p_.unit, x_.data(), p_.in + 1, rows, view, channels, y.data(), y_stride_);
+    if (p_.type == WeightType::int8)
+      codes_matmul(x_.data(), p_.in + 1, rows, view, y.data(), y_stride_);
+    else
+      bf16_matmul(p_.unit, x_.data(), p_.in + 1, rows, view, channels, y.data(), y_stride_);
     return y;
   }
 
@@ -131,12 +134,10 @@ TEST_P(Bf16Kept, ListedChannelsAloneCountAndAreRead) {
   std::vector<int> channels;
   for (int i = 0; i < p_.in; ++i)
     if (i % 3 != 1) channels.push_back(i);
-  // What is read of the others would make every sum NaN; or wrong, where codes are integers, whose
-  // scale is at the row's end.
-  const int64_t unit = p_.type == WeightType::int8 ? 1 : sizeof(bf16);
+  // What is read of the others would make every sum NaN.
   for (int i = 1; i < p_.in; i += 3)
-    std::memset(guarded_.data() + i * weights_.view.stride * unit, 0xff,
-                static_cast<size_t>(row_bytes(p_.type, p_.out)));
+    std::memset(guarded_.data() + i * weights_.view.stride * sizeof(bf16), 0xff,
+                p_.out * sizeof(bf16));
   const auto y = run(p_.rows, channels);
   const auto expected = truth([](int i) { return i % 3 != 1; });
   for (int r = 0; r < p_.rows; ++r)
@@ -163,20 +164,27 @@ std::vector<Problem> problems(Layout layout) {
   all.push_back({Bf16Unit::vectors, 100, 256, 320, layout});
   all.push_back({Bf16Unit::vectors, 200, 66, 40, layout});  // more than threads share outputs of
   all.push_back({Bf16Unit::vectors, 20, 1600, 70, layout});
-  for (int rows = 5; rows <= 16; ++rows)
-    all.push_back({Bf16Unit::vectors, rows, 77, 130, layout, WeightType::int8});
-  all.push_back({Bf16Unit::vectors, 16, 1033, 1100, layout, WeightType::int8});
-  all.push_back({Bf16Unit::vectors, 7, 512, 576, layout, WeightType::int8});
-  all.push_back({Bf16Unit::vectors, 5, 1, 1, layout, WeightType::int8});
-  all.push_back({Bf16Unit::vectors, 6, 33, 65, layout, WeightType::int8});
+  return all;
+}
+std::vector<Problem> problems_of_codes(Layout layout) {
+  const auto problem = [&](int rows, int in, int out) {
+    return Problem{Bf16Unit::vectors, rows, in, out, layout, WeightType::int8};
+  };
+  std::vector<Problem> all{problem(16, 1033, 1100), problem(7, 512, 576), problem(5, 1, 1),
+                           problem(6, 33, 65)};
+  for (int rows = 5; rows <= 16; ++rows) all.push_back(problem(rows, 77, 130));
   return all;
 }
 const auto kByOutput = problems(Layout::out_major), kByChannel = problems(Layout::in_major);
 INSTANTIATE_TEST_SUITE_P(ByOutput, Bf16Products, testing::ValuesIn(kByOutput), name);
 INSTANTIATE_TEST_SUITE_P(ByChannel, Bf16Products, testing::ValuesIn(kByChannel), name);
+INSTANTIATE_TEST_SUITE_P(CodesByOutput, Bf16Products,
+                         testing::ValuesIn(problems_of_codes(Layout::out_major)), name);
+INSTANTIATE_TEST_SUITE_P(CodesByChannel, Bf16Products,
+                         testing::ValuesIn(problems_of_codes(Layout::in_major)), name);
 INSTANTIATE_TEST_SUITE_P(ByChannel, Bf16Kept, testing::ValuesIn(kByChannel), name);
 
-// Each code, alone in its column and row, whatever its place.
+// Each code at every place: once in each row and column.
 TEST(Bf16Codes, EveryCodeIsExact) {
   constexpr int kRows = 5;
   if (!vectors_multiply_codes(kRows)) GTEST_SKIP() << "no AVX512-BF16 here, or tiles besides";
@@ -192,7 +200,7 @@ TEST(Bf16Codes, EveryCodeIsExact) {
       std::ranges::fill(x, 0.0f);
       x[i] = 1;
       x[4 * kCodes + i] = -0.5f;
-      bf16_matmul(Bf16Unit::vectors, x.data(), kCodes, kRows, w.view, {}, y.data(), kCodes);
+      codes_matmul(x.data(), kCodes, kRows, w.view, y.data(), kCodes);
       for (int o = 0; o < kCodes; ++o) {
         const float code = static_cast<float>((i + o) % kCodes - 127);
         ASSERT_EQ(y[o], code) << i << " " << o;

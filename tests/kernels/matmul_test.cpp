@@ -7,6 +7,7 @@
 
 #include "base/threads.h"
 #include "kernel_cases.h"
+#include "kernels/matmul_bf16.h"
 #include "kernels/matmul_dnnl.h"
 
 namespace sol::kernels {
@@ -51,8 +52,12 @@ struct Problem {
     view = weights.view;
   }
 
+  std::vector<float> unset() const {
+    return std::vector<float>((rows - 1) * y_stride + out, 0.25f);
+  }
+
   std::vector<float> run(MatmulMode mode) const {
-    std::vector<float> y((rows - 1) * y_stride + out, 0.25f);
+    std::vector<float> y = unset();
     matmul(x.data(), x_stride, rows, view, y.data(), y_stride, mode);
     return y;
   }
@@ -60,7 +65,7 @@ struct Problem {
   // In float64, the operands rounded to bf16 if asked: with int8 weights these are codes, whose row
   // has a scale that belongs to the output or, in_major, to x.
   std::vector<float> truth(bool round) const {
-    std::vector<float> y((rows - 1) * y_stride + out, 0.25f);
+    std::vector<float> y = unset();
     const bool by_output = layout == Layout::out_major;
     const int columns = by_output ? in : out;
     std::vector<float> w(static_cast<size_t>(in) * out), scale(by_output ? out : in, 1.0f);
@@ -151,13 +156,35 @@ TEST_P(Matmul, OwnResultsAreTheReferencesOnEverySet) {
 }
 
 TEST_P(Matmul, WorksInsideParallelRegions) {
-  const Problem p(16, 96, 320, has_avx512(GetParam()) ? WeightType::bf16 : WeightType::f32,
-                  Layout::in_major);
-  const auto expected = p.run(MatmulMode::library);
-  std::vector<std::vector<float>> results(4);
+  const WeightType narrow = has_avx512(GetParam()) ? WeightType::bf16 : WeightType::f32;
+  for (const Problem& p : {Problem(16, 96, 320, narrow, Layout::in_major),
+                           Problem(8, 96, 320, WeightType::int8, Layout::in_major),
+                           Problem(8, 96, 320, WeightType::int8, Layout::out_major)}) {
+    const auto expected = p.run(MatmulMode::library);
+    std::vector<std::vector<float>> results(4);
 #pragma omp parallel for num_threads(2)
-  for (int i = 0; i < 4; ++i) results[i] = p.run(MatmulMode::library);
-  for (const auto& result : results) test::expect_near(result, expected, 1e-5f, 1e-5f);
+    for (int i = 0; i < 4; ++i) results[i] = p.run(MatmulMode::library);
+    for (const auto& result : results) test::expect_near(result, expected, 1e-5f, 1e-5f);
+  }
+}
+
+// Int8 codes: as whole numbers for up to four rows, as they are by AVX512-BF16 for up to 16.
+TEST_P(Matmul, CodesAreMultipliedByWhatIsFastForSoManyRows) {
+  for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+    for (const int rows : {4, 5, 16}) {
+      const Problem p(rows, 96, 320, WeightType::int8, layout);
+      if (vectors_multiply_codes(rows)) {
+        std::vector<float> y = p.unset();
+        codes_matmul(p.x.data(), p.x_stride, rows, p.view, y.data(), p.y_stride);
+        EXPECT_SAME_BITS(p.run(MatmulMode::library), y);
+      } else if (rows < 9) {
+        EXPECT_SAME_BITS(p.run(MatmulMode::library), p.run(MatmulMode::own));
+      }
+      if (rows < 9) {
+        EXPECT_SAME_BITS(p.run(MatmulMode::library_f32), p.run(MatmulMode::own));
+      }
+    }
+  }
 }
 
 TEST_P(Matmul, ThreadCountMayChangeBetweenCalls) {

@@ -3,21 +3,20 @@
 // takes ten.
 #pragma once
 
-#include <array>
-#include <bit>
-
 #include "kernels/avx512_bf16/rows.h"
 
 namespace sol::kernels::avx512_bf16 {
 
-using ByteTable = std::array<uint8_t, 64>;
+struct alignas(64) ByteTable {
+  uint8_t at[64];
+};
 
 // Of the bf16 numbers from `from` on, the bytes that begin at bit `shift`.
 constexpr ByteTable bytes_of_numbers(int from, int shift) {
   ByteTable table{};
   for (int i = 0; i < 64; ++i) {
-    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(from + i)) >> 16;
-    table[static_cast<size_t>(i)] = static_cast<uint8_t>(bits >> shift);
+    const auto bits = __builtin_bit_cast(uint32_t, static_cast<float>(from + i)) >> 16;
+    table.at[i] = static_cast<uint8_t>(bits >> shift);
   }
   return table;
 }
@@ -28,26 +27,23 @@ constexpr ByteTable byte_places(int first, bool pairs) {
   ByteTable table{};
   for (int i = 0; i < 64; ++i) {
     const int number = pairs ? first + i / 4 + i / 2 % 2 * 32 : first + i / 2;
-    table[static_cast<size_t>(i)] = static_cast<uint8_t>(number + i % 2 * 64);
+    table.at[i] = static_cast<uint8_t>(number + i % 2 * 64);
   }
   return table;
 }
 
-alignas(64) inline constexpr ByteTable kLowBytes[2] = {bytes_of_numbers(0, 0),
-                                                       bytes_of_numbers(64, 0)};
-alignas(64) inline constexpr ByteTable kHighBytes[2] = {bytes_of_numbers(0, 8),
-                                                        bytes_of_numbers(64, 8)};
-alignas(64) inline constexpr ByteTable kInOrder[2] = {byte_places(0, false),
-                                                      byte_places(32, false)};
-alignas(64) inline constexpr ByteTable kInPairs[2] = {byte_places(0, true), byte_places(16, true)};
+inline constexpr ByteTable kLowBytes[2] = {bytes_of_numbers(0, 0), bytes_of_numbers(64, 0)};
+inline constexpr ByteTable kHighBytes[2] = {bytes_of_numbers(0, 8), bytes_of_numbers(64, 8)};
+inline constexpr ByteTable kInOrder[2] = {byte_places(0, false), byte_places(32, false)};
+inline constexpr ByteTable kInPairs[2] = {byte_places(0, true), byte_places(16, true)};
 
-// The bytes of 64 codes' numbers.
+// The bytes of 64 codes' numbers. There is no code of -128 (compressed.h), which would count as 0.
 struct NumberBytes {
   __m512i low, high;
 };
 
 inline __m512i load_table(const ByteTable& table) {
-  return _mm512_load_si512(table.data());
+  return _mm512_load_si512(table.at);
 }
 inline NumberBytes bytes_of(__m512i codes) {
   const __m512i size = _mm512_abs_epi8(codes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/avx512_bf16/rows.h"
+#include "kernels/isa/prefetch.h"
 
 namespace sol::kernels::avx512_bf16 {
 
@@ -66,13 +67,12 @@ struct ChannelRows {
 };
 
 // Adds the channels' products with R rows to kPairOutputs outputs from o on, of which `outputs` are
-// there. pairs_of(first, second, outputs) are the weights of two channels from there on, of one
-// where second is null.
+// there.
 template <int R, typename Stored, typename Columns, typename PairsOf>
-[[gnu::always_inline]] inline void add_channels(const ChannelRows<Stored>& channels, const bf16* x,
-                                                int64_t x_stride, bool first, int o, int outputs,
-                                                const Columns& columns, float* y, int64_t y_stride,
-                                                const PairsOf& pairs_of) {
+[[gnu::flatten]] void add_channels(const ChannelRows<Stored>& channels, const bf16* x,
+                                   int64_t x_stride, bool first, int o, int outputs,
+                                   const Columns& columns, float* y, int64_t y_stride,
+                                   const PairsOf& pairs_of) {
   Vec sum[R][2];
   repeat<R>([&](int r) {
     const float* from = y + r * y_stride + o;
@@ -91,6 +91,46 @@ template <int R, typename Stored, typename Columns, typename PairsOf>
   repeat<R>([&](int r) {
     columns.store_to(y + r * y_stride + o, 0, sum[r][0]);
     columns.store_to(y + r * y_stride + o, kWidth, sum[r][1]);
+  });
+}
+
+// A product with weights by channel, Piece outputs at a time. pairs_of(first, second, outputs) are
+// the weights of two channels for the next kPairOutputs outputs, of one where second is null; zeros
+// behind the first `outputs`.
+template <typename Stored, int Piece, typename PairsOf>
+void multiply_channels(const Channels& channels, const RoundedRows& x, int out_begin, int out_end,
+                       float* y, int64_t y_stride, const PairsOf& pairs_of) {
+  constexpr int kLine = 64 / sizeof(Stored);
+  with_rows<kRowsTogether>(rows_of_first_group(x.count), [&]<int First>() {
+    for (int begin = out_begin; begin < out_end; begin += Piece) {
+      const int end = smaller(begin + Piece, out_end);
+      for (int k = 0; k < channels.n; k += kTogether) {
+        const ChannelRows<Stored> rows(channels, k);
+        for_both_groups<First>(x.count, [&]<int R>(int r) {
+          for (int o = begin; o < end; o += kPairOutputs) {
+            if (r == 0 && (o - begin) % kLine == 0)
+              for (int c = 0; c < rows.count; ++c) __builtin_prefetch(rows.next[c] + o);
+            with_columns<kPairOutputs>(end - o, [&](const auto& columns) {
+              add_channels<R>(rows, x.rows + r * x.stride + k, x.stride, k == 0, o, end - o,
+                              columns, y + r * y_stride, y_stride, pairs_of);
+            });
+          }
+        });
+      }
+    }
+  });
+}
+
+// A product with weights by output, in tiles of rows and outputs that have `Sums` sums at most.
+// tile.operator()<R, O>(r, o, step) makes that of R rows from r on with O outputs, o, o + step, ...
+template <int Sums, typename Tile>
+void multiply_outputs(const RoundedRows& x, int out_begin, int out_end, const Tile& tile) {
+  with_rows<kRowsTogether>(rows_of_first_group(x.count), [&]<int First>() {
+    constexpr int kOutputs = smaller(Sums / First, 8);
+    for_streams<kOutputs>(out_begin, out_end, [&]<int O>(int o, int step) {
+      for_both_groups<First>(x.count,
+                             [&]<int R>(int r) { tile.template operator()<R, O>(r, o, step); });
+    });
   });
 }
 

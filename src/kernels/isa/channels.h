@@ -5,7 +5,7 @@
 
 namespace sol::kernels::SOL_ISA_NAME {
 
-// A row of a matrix that is not compressed.
+// A row of a matrix of Ts, which its stride counts; of the codes of an int8 matrix too.
 template <typename T>
 const T* row_of(const WeightView& w, int64_t row) {
   return static_cast<const T*>(w.data) + row * w.stride;

@@ -24,11 +24,11 @@ inline void send_for(const void* stream, int64_t offset = 0) {
   send(stream, offset + kSentAhead);
 }
 
-// The same where there are but O streams, which are looked into farther ahead: as much is to be on
-// its way.
+// The same where O streams are read at once: fewer than eight look farther ahead, so that as many
+// bytes are on their way.
 template <int O>
 inline void send_for_one_of(const void* stream) {
-  send(stream, smaller(8 * kSentAhead / O, 8 * kSentAhead));
+  send(stream, 8 * kSentAhead / O);
 }
 
 // The beginning of `bytes` that are read next and lie elsewhere, at `offset` from `row`: as much as
