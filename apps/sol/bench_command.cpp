@@ -82,12 +82,16 @@ void fit_lengths(BenchFlags& flags, BenchOptions& options) {
   check_lengths(options, positions);
 }
 
+// The same for every way of naming a file, which may not be there yet.
+std::filesystem::path place_of(const std::filesystem::path& file) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(file), unknown);
+}
+
 void run_bench(BenchFlags& flags) {
   // Before anything is measured.
   if (!flags.shape.empty()) find_shape(flags.shape);
-  std::error_code absent;
-  if (!flags.csv.empty() && std::filesystem::weakly_canonical(flags.csv, absent) ==
-                                std::filesystem::weakly_canonical(flags.json, absent))
+  if (!flags.csv.empty() && !flags.json.empty() && place_of(flags.csv) == place_of(flags.json))
     fail("--csv and --json name the same file, {}", flags.csv.string());
   std::vector<std::filesystem::path> inputs;
   if (flags.shape.empty()) inputs.push_back(flags.model.model_dir());
@@ -106,7 +110,9 @@ void run_bench(BenchFlags& flags) {
         cpu_description());
   const int max_threads = std::max(most, options.threads.back());
   MemoryReader reader(max_threads);
-  const Ceilings ceilings = measure_ceilings(reader, max_threads);
+  std::vector<int> counts = options.threads;
+  counts.push_back(max_threads);
+  const Ceilings ceilings = measure_ceilings(reader, counts);
   print("{}", ceilings_text(ceilings));
   if (flags.ceilings_only) return;
 
@@ -116,9 +122,13 @@ void run_bench(BenchFlags& flags) {
   options.policy = policy.get();
   if (!flags.cached) options.reader = &reader;
   print("{}", bench_header());
-  const std::vector<BenchRow> rows =
-      measure_model(copies, options, [&](const BenchRow& row) { print("{}", bench_line(row)); });
-  write_results(flags, rows, ceilings, *copies[0]);
+  // Rows are kept as they are done, so that an interruption loses the unfinished one alone.
+  std::vector<BenchRow> rows;
+  measure_model(copies, options, [&](const BenchRow& row) {
+    print("{}", bench_line(row));
+    rows.push_back(row);
+    write_results(flags, rows, ceilings, *copies[0]);
+  });
 }
 
 }  // namespace
@@ -168,12 +178,14 @@ void add_bench_command(CLI::App& app) {
                     "Run a policy network of the paper's size before every decode step");
   command->add_flag("--cached", flags->cached,
                     "Let a small model's weights stay in the processor's cache");
-  command->add_flag("--ceilings-only", flags->ceilings_only, "Measure the machine alone");
   command
       ->add_option("--csv", flags->csv, "Write the rows to this file, or over an older such file")
       ->type_name("FILE");
   command->add_option("--json", flags->json, "Write rows, ceilings and machine to this file")
       ->type_name("FILE");
+  command->add_flag("--ceilings-only", flags->ceilings_only, "Measure the machine alone")
+      ->excludes("--csv")
+      ->excludes("--json");
   command->callback([flags] { run_bench(*flags); });
 }
 

@@ -96,6 +96,7 @@ int run_program(int argc, char** argv, const std::function<void(CLI::App&)>& add
     std::fprintf(stderr, "%s: %s\n", text.name, message);
   };
   choose_short_spin();
+  keep_planned_threads();
   occupy_standard_descriptors();
   handle_signals();
   try {

@@ -35,4 +35,9 @@ void choose_short_spin() {
   restart_with("GOMP_SPINCOUNT", "2000");
 }
 
+void keep_planned_threads() {
+  const char* dynamic = std::getenv("OMP_DYNAMIC");
+  if (dynamic && std::string(dynamic) != "false") restart_with("OMP_DYNAMIC", "false");
+}
+
 }  // namespace sol::app

@@ -20,4 +20,8 @@ void restart_with(const char* name, const char* value);
 // any gap within a step, unless OMP_WAIT_POLICY or GOMP_SPINCOUNT says otherwise.
 void choose_short_spin();
 
+// With OMP_DYNAMIC=true OpenMP may start fewer threads than a library planned for, and oneDNN then
+// leaves their share of a product out without an error.
+void keep_planned_threads();
+
 }  // namespace sol::app

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cassert>
 
+#include "base/fail.h"
+
 namespace sol {
 namespace {
 
@@ -21,13 +23,15 @@ std::atomic<int> chosen{0};
 }  // namespace
 
 void set_thread_count(int n) {
-  chosen = n > 0 ? n : usable_processors();
+  const int most = omp_get_thread_limit();
+  if (n > most) fail("{} threads are asked for, but OMP_THREAD_LIMIT allows {}", n, most);
+  chosen = n > 0 ? n : std::min(usable_processors(), most);
   omp_set_num_threads(chosen);  // for libraries called from this thread
 }
 
 int thread_count() {
   const int n = chosen;
-  return n > 0 ? n : omp_get_max_threads();
+  return n > 0 ? n : std::min(omp_get_max_threads(), omp_get_thread_limit());
 }
 
 Range split(int64_t n, int parts, int index, int64_t grain) {

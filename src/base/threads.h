@@ -6,7 +6,7 @@
 namespace sol {
 
 // Sets the number of threads for all that follows, on whichever thread it is called; 0 means as
-// many as the process may use.
+// many as the process may use. Throws Error for more than OMP_THREAD_LIMIT allows.
 void set_thread_count(int n);
 int thread_count();
 

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "kernels/dnnl_matmul.h"
 #include "kernels/kernels.h"
+#include "kernels/library_threads.h"
 
 namespace sol {
 namespace {
@@ -139,6 +140,7 @@ MatrixMultiplier& MatrixMultiplier::operator=(MatrixMultiplier&&) noexcept = def
 double MatrixMultiplier::multiply() {
   if (!available()) fail("this processor does not multiply matrices of that type");
   Product& p = *product_;
+  const kernels::LibraryThreads threads(thread_count());
   const Stopwatch watch;
   p.primitive.execute(
       p.stream,
@@ -149,13 +151,18 @@ double MatrixMultiplier::multiply() {
 
 // --- Both ---
 
-Ceilings measure_ceilings(MemoryReader& reader, int max_threads) {
+Ceilings measure_ceilings(MemoryReader& reader, std::vector<int> threads) {
+  if (threads.empty()) fail("measure_ceilings: no number of threads given");
+  const int max_threads = *std::ranges::max_element(threads);
+  for (int n = 1; n < max_threads; n *= 2) threads.push_back(n);
+  std::ranges::sort(threads);
+  threads.erase(std::ranges::unique(threads).begin(), threads.end());
   Ceilings ceilings;
-  for (int threads = 1; threads <= max_threads; ++threads) {
-    const ThreadCount set(threads);
+  for (const int n : threads) {
+    const ThreadCount set(n);
     double best = 0;
     for (int pass = 0; pass < 5; ++pass) best = std::max(best, reader.read());
-    ceilings.reads.push_back({threads, best});
+    ceilings.reads.push_back({n, best});
   }
   const ThreadCount set(max_threads);
   for (const char* type : {"f32", "bf16", "int8"}) {

@@ -63,7 +63,8 @@ class MatrixMultiplier {
   std::unique_ptr<Product> product_;
 };
 
-// The machine alone, on 1..max_threads threads; products on max_threads.
-Ceilings measure_ceilings(MemoryReader& reader, int max_threads);
+// The machine alone: reads with these numbers of threads and with 1, 2, 4, ... below the largest,
+// products with the largest.
+Ceilings measure_ceilings(MemoryReader& reader, std::vector<int> threads);
 
 }  // namespace sol

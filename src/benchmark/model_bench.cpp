@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "base/stopwatch.h"
+#include "base/system_memory.h"
 #include "base/threads.h"
 
 namespace sol {
@@ -254,6 +255,28 @@ double BenchRow::spread() const {
   return (*most - *least) / median();
 }
 
+namespace {
+
+// Each copy decodes with sequences of its own. Page summaries and blocks' ends are not counted.
+void require_cache_memory(std::span<const std::unique_ptr<CpuModel>> copies,
+                          const BenchOptions& options) {
+  if (options.contexts.empty() || options.batches.empty()) return;
+  const LlamaConfig& c = copies[0]->config();
+  const int context = *std::ranges::max_element(options.contexts);
+  const int batch = *std::ranges::max_element(options.batches);
+  const double bytes = 2.0 * c.num_layers * c.num_kv_heads * c.head_dim *
+                       (copies[0]->product_type() == "f32" ? sizeof(float) : sizeof(bf16)) *
+                       context * batch * static_cast<double>(copies.size());
+  const auto available = static_cast<double>(available_memory());
+  if (bytes > available)
+    fail(
+        "{} sequences of {} tokens need {:.1f} GB for keys and values in {} copies of the model, "
+        "{:.1f} are free; choose a smaller --batch or --context, or --cached, which needs one copy",
+        batch, context, bytes / 1e9, copies.size(), available / 1e9);
+}
+
+}  // namespace
+
 double BenchRow::tokens_per_second() const {
   return (kind == BenchKind::prefill ? tokens : batch) / median();
 }
@@ -270,6 +293,7 @@ std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> c
                                     const std::function<void(const BenchRow&)>& on_row) {
   if (copies.empty()) fail("measure_model: no model given");
   check_lengths(options, copies[0]->config().max_position_embeddings);
+  require_cache_memory(copies, options);
   const int before = thread_count();
   std::vector<BenchRow> rows = Measurement(copies, options, on_row).run();
   set_thread_count(before);
@@ -278,11 +302,12 @@ std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> c
 
 void check_lengths(const BenchOptions& options, int positions) {
   for (const int tokens : options.prefills) {
-    if (tokens > positions) fail("a prefill of {} exceeds the {} positions", tokens, positions);
+    if (tokens > positions)
+      fail("--prefill: {} tokens exceed the model's {} positions", tokens, positions);
   }
   for (const int context : options.contexts) {
     if (context + 1 > positions) {
-      fail("a context of {} tokens leaves no room among the model's {} positions", context,
+      fail("--context: {} tokens leave no room for another among the model's {} positions", context,
            positions);
     }
   }

@@ -33,5 +33,26 @@ TEST(BenchCommand, OnlyDefaultsAreDroppedWhereTheyDoNotFit) {
   EXPECT_EQ(refused.out, "");  // before anything is measured
 }
 
+TEST(BenchCommand, OutputsAreNamedOnceHoweverTheyAreWritten) {
+  const TemporaryDirectory dir;
+  const std::string plain = (dir.path() / "y").string();
+  const std::string dotted = (dir.path() / "." / "y").string();
+  const RunResult same = run_sol({"bench", "--csv", plain, "--json", dotted});
+  EXPECT_EQ(same.code, 1);
+  EXPECT_THAT(same.err, testing::HasSubstr("name the same file"));
+  EXPECT_EQ(same.out, "");
+  EXPECT_EQ(run_sol({"bench", "--ceilings-only", "--json", plain}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(plain));
+}
+
+TEST(BenchCommand, KeysAndValuesThatDoNotFitAreAnError) {
+  const RunResult result = run_sol({"bench", "--prefill", "1", "--batch", "1024", "--context",
+                                    "2000", "--repeats", "1", "--tokens", "1", "--threads", "1"},
+                                   {.address_limit = long{9} << 30});
+  EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
+  EXPECT_THAT(result.err, testing::HasSubstr("1024 sequences of 2000 tokens need"));
+  EXPECT_THAT(result.err, testing::HasSubstr("--cached"));
+}
+
 }  // namespace
 }  // namespace sol::test

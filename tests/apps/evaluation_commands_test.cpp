@@ -203,6 +203,29 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
                {"00000000000000000000000000000000", default_fingerprint()});
 }
 
+// oneDNN leaves out what threads that it was promised would have done.
+TEST_F(EvaluationCommands, FewerThreadsThanProcessorsChangeNoResult) {
+  const auto perplexity = [&](const std::string& threads, const std::string& setting) {
+    const RunResult result =
+        run_sol({"eval", "--data", text.string(), "--context", "48", "--threads", threads,
+                 "--precision", "f32", "--blocks", "2", "--json"},
+                {.environment = {setting}});
+    EXPECT_EQ(result.code, 0) << setting << testing::PrintToString(result);
+    return parse_json(result.out, "output")["perplexity"].get<double>();
+  };
+  const double expected = perplexity("1", "OMP_DYNAMIC=false");
+  for (const char* setting : {"OMP_THREAD_LIMIT=1", "OMP_THREAD_LIMIT=2", "OMP_DYNAMIC=true"})
+    EXPECT_NEAR(perplexity("0", setting), expected, 1e-3 * expected) << setting;
+  for (const char* threads : {"2", "3"})
+    EXPECT_NEAR(perplexity(threads, "OMP_DYNAMIC=true"), expected, 1e-3 * expected) << threads;
+  const RunResult refused = run_sol({"eval", "--data", text.string(), "--threads", "3"},
+                                    {.environment = {"OMP_THREAD_LIMIT=2"}});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("3 threads are asked for, but OMP_THREAD_LIMIT allows 2"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST_F(EvaluationCommands, ItIsNotedWhatElseAControllerWasTrainedWith) {
   const auto notes_of_record = [&](const std::string& record,
                                    const std::vector<std::string>& flags) {

@@ -166,12 +166,11 @@ TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
 }
 
 TEST_F(ReproduceCommand, ItIsNotedWhatElseAReadyControllerWasTrainedWith) {
-  const std::vector<std::string> one{"--only", "training"};
-  const RunResult same = run(one);
+  const RunResult same = run({"--only", "training"});
   EXPECT_EQ(same.code, 0) << testing::PrintToString(same);
   EXPECT_EQ(same.err.find("was trained with"), std::string::npos) << same.err;
   fs::remove_all(out);
-  const RunResult other = run(one + std::vector<std::string>{"--prune-down"});
+  const RunResult other = run({"--only", "training", "--prune-down"});
   EXPECT_EQ(other.code, 0) << testing::PrintToString(other);
   EXPECT_NE(other.err.find("made: this controller was trained with no option outside the paper, "
                            "and is used with --prune-down"),

@@ -3,10 +3,12 @@
 #include <omp.h>
 
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "sol/error.h"
 #include "support.h"
 
 namespace sol {
@@ -22,6 +24,14 @@ TEST_F(ThreadsTest, CountCanBeSet) {
   EXPECT_EQ(thread_count(), 3);
   set_thread_count(0);
   EXPECT_GE(thread_count(), 1);
+}
+
+TEST_F(ThreadsTest, MoreThanTheLimitIsAnError) {
+  if (omp_get_thread_limit() == std::numeric_limits<int>::max()) {
+    EXPECT_NO_THROW(set_thread_count(64));
+  } else {
+    EXPECT_THROW(set_thread_count(omp_get_thread_limit() + 1), Error);
+  }
 }
 
 TEST_F(ThreadsTest, EveryIndexIsVisitedOnce) {
