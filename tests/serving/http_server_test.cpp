@@ -1,10 +1,12 @@
 // The server as a client sees it.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <future>
 #include <regex>
+#include <thread>
 
 #include "base/file_io.h"
 #include "served.h"
@@ -400,9 +402,14 @@ TEST(HttpServer, DescribesItself) {
   const auto text = server().post("/detokenize", Json{{"tokens", tokens.json["tokens"]}});
   EXPECT_EQ(text.json["prompt"], "Hello there");
   server().post(complete, completion({{"max_tokens", 2}}));
-  EXPECT_THAT(server().get("/metrics").body,
-              AllOf(HasSubstr("sol_requests_total{path=\"/v1/completions\",status=\"200\"}"),
-                    HasSubstr("sol_generated_tokens_total")));
+  // A request is counted once its answer has been sent, so the next one may come before that.
+  const std::string counted = "sol_requests_total{path=\"/v1/completions\",status=\"200\"}";
+  std::string metrics;
+  for (int tries = 0; tries < 1000 && metrics.find(counted) == std::string::npos; ++tries) {
+    if (tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    metrics = server().get("/metrics").body;
+  }
+  EXPECT_THAT(metrics, AllOf(HasSubstr(counted), HasSubstr("sol_generated_tokens_total")));
 }
 
 // What the harness' local-chat-completions and clients that send nulls say.
