@@ -59,13 +59,11 @@ std::vector<std::unique_ptr<CpuModel>> load_copies(const BenchFlags& flags) {
 }
 
 void write_results(const BenchFlags& flags, std::span<const BenchRow> rows,
-                   const Ceilings& ceilings, const CpuModel& model) {
+                   const Ceilings& ceilings, const RunInfo& info) {
   if (!flags.csv.empty()) {
     write_file_atomically(flags.csv, bench_csv(rows));
   }
   if (flags.json.empty()) return;
-  const std::string name = flags.shape.empty() ? file_name(flags.model.model_dir()) : flags.shape;
-  const RunInfo info = describe_run(model, name, 0, command_line());
   write_file_atomically(flags.json, to_text(bench_json(rows, ceilings, info), 2) + "\n");
 }
 
@@ -122,12 +120,15 @@ void run_bench(BenchFlags& flags) {
   options.policy = policy.get();
   if (!flags.cached) options.reader = &reader;
   print("{}", bench_header());
-  // Rows are kept as they are done, so that an interruption loses the unfinished one alone.
+  const std::string name = flags.shape.empty() ? file_name(flags.model.model_dir()) : flags.shape;
+  const RunInfo info = describe_run(*copies[0], name, 0, command_line());
+  // Rows are kept as they are done, so that an interruption loses those alone that are measured
+  // together with the unfinished one: the actions of one context and batch.
   std::vector<BenchRow> rows;
   measure_model(copies, options, [&](const BenchRow& row) {
     print("{}", bench_line(row));
     rows.push_back(row);
-    write_results(flags, rows, ceilings, *copies[0]);
+    write_results(flags, rows, ceilings, info);
   });
 }
 

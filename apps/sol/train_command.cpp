@@ -134,11 +134,12 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
   const TrainingConfig config = read_config(flags.config, flags.model.seed);
   require_same_on_all_ranks(launch_record(flags, config), group);
   // The processors of a machine are shared by its processes.
-  if (flags.model.threads == 0 && ranks.local_size > 1) {
-    set_thread_count(0);
-    flags.model.threads = std::max(1, thread_count() / ranks.local_size);
-  }
   set_thread_count(flags.model.threads);
+  if (flags.model.threads == 0 && ranks.local_size > 1) {
+    const int share = std::max(1, usable_processors() / ranks.local_size);
+    flags.model.threads = std::min(share, thread_count());
+    set_thread_count(flags.model.threads);
+  }
   const uint64_t available = flags.config.available(), before = resident_memory();
   const std::unique_ptr<FrozenModel> model = load_trained_model(flags.model, ranks, group);
   if (!flags.costs.empty())
@@ -252,6 +253,7 @@ void run_train(TrainFlags& flags) {
                       flags.model.deterministic);
   require_weights_fit(flags.model, flags.config.available());
   if (!ranks && flags.processes > 1) {
+    set_thread_count(flags.model.threads);  // too many are said once, before any is started
     if (const int code = run_processes(flags.processes); code != 0) std::exit(code);
     return;
   }

@@ -12,9 +12,9 @@
 namespace sol {
 namespace {
 
-// omp_get_num_procs honours the process's affinity mask.
-int usable_processors() {
-  return std::max(1, omp_get_num_procs());
+// What OpenMP grants at most: OMP_THREAD_LIMIT, and one where OMP_MAX_ACTIVE_LEVELS is 0.
+int most_threads() {
+  return omp_get_max_active_levels() < 1 ? 1 : omp_get_thread_limit();
 }
 
 // OpenMP keeps its own number per thread, so whoever starts a region says this one. 0: not set yet.
@@ -22,16 +22,22 @@ std::atomic<int> chosen{0};
 
 }  // namespace
 
+int usable_processors() {
+  return std::max(1, omp_get_num_procs());
+}
+
 void set_thread_count(int n) {
-  const int most = omp_get_thread_limit();
-  if (n > most) fail("{} threads are asked for, but OMP_THREAD_LIMIT allows {}", n, most);
+  const int most = most_threads();
+  if (n > most)
+    fail("{} threads are asked for, but OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS allow {}", n,
+         most);
   chosen = n > 0 ? n : std::min(usable_processors(), most);
   omp_set_num_threads(chosen);  // for libraries called from this thread
 }
 
 int thread_count() {
   const int n = chosen;
-  return n > 0 ? n : std::min(omp_get_max_threads(), omp_get_thread_limit());
+  return n > 0 ? n : std::min(omp_get_max_threads(), most_threads());
 }
 
 Range split(int64_t n, int parts, int index, int64_t grain) {

@@ -5,8 +5,12 @@
 
 namespace sol {
 
+// The processors that this process may use, by its affinity mask.
+int usable_processors();
+
 // Sets the number of threads for all that follows, on whichever thread it is called; 0 means as
-// many as the process may use. Throws Error for more than OMP_THREAD_LIMIT allows.
+// many as there are such processors, within OpenMP's limits. Throws Error for more than
+// OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS allow.
 void set_thread_count(int n);
 int thread_count();
 

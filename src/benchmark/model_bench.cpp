@@ -257,22 +257,26 @@ double BenchRow::spread() const {
 
 namespace {
 
-// Each copy decodes with sequences of its own. Page summaries and blocks' ends are not counted.
+// Each copy decodes with sequences of its own.
 void require_cache_memory(std::span<const std::unique_ptr<CpuModel>> copies,
                           const BenchOptions& options) {
   if (options.contexts.empty() || options.batches.empty()) return;
-  const LlamaConfig& c = copies[0]->config();
+  const auto sequence = copies[0]->create(options.sequence);
+  const CacheLayout& layout = dynamic_cast<const CpuSequence&>(*sequence).layout();
   const int context = *std::ranges::max_element(options.contexts);
   const int batch = *std::ranges::max_element(options.batches);
-  const double bytes = 2.0 * c.num_layers * c.num_kv_heads * c.head_dim *
-                       (copies[0]->product_type() == "f32" ? sizeof(float) : sizeof(bf16)) *
-                       context * batch * static_cast<double>(copies.size());
+  const int blocks = (context + layout.tokens) / layout.tokens;  // of one token more
+  const double bytes =
+      static_cast<double>(layout.block_bytes) * blocks * batch * static_cast<double>(copies.size());
   const auto available = static_cast<double>(available_memory());
-  if (bytes > available)
-    fail(
-        "{} sequences of {} tokens need {:.1f} GB for keys and values in {} copies of the model, "
-        "{:.1f} are free; choose a smaller --batch or --context, or --cached, which needs one copy",
-        batch, context, bytes / 1e9, copies.size(), available / 1e9);
+  if (bytes <= available) return;
+  const bool several = copies.size() > 1;
+  fail(
+      "{} sequences of {} tokens need {:.1f} GB for keys and values{}, {:.1f} are free; choose a "
+      "smaller --batch or --context{}",
+      batch, context, bytes / 1e9,
+      several ? fmt::format(" in {} copies of the model", copies.size()) : "", available / 1e9,
+      several ? ", or --cached, which needs one copy" : "");
 }
 
 }  // namespace

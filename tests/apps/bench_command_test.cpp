@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include "base/file_io.h"
+#include "base/json.h"
 #include "run_program.h"
 
 namespace sol::test {
@@ -46,12 +48,42 @@ TEST(BenchCommand, OutputsAreNamedOnceHoweverTheyAreWritten) {
 }
 
 TEST(BenchCommand, KeysAndValuesThatDoNotFitAreAnError) {
-  const RunResult result = run_sol({"bench", "--prefill", "1", "--batch", "1024", "--context",
-                                    "2000", "--repeats", "1", "--tokens", "1", "--threads", "1"},
-                                   {.address_limit = long{9} << 30});
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs more addresses than this leaves";
+#endif
+  const RunResult result =
+      run_sol({"bench", "--cached", "--precision", "f32", "--prefill", "1", "--batch", "1024",
+               "--context", "2000", "--repeats", "1", "--tokens", "1", "--threads", "1"},
+              {.address_limit = long{9} << 30});
   EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
   EXPECT_THAT(result.err, testing::HasSubstr("1024 sequences of 2000 tokens need"));
-  EXPECT_THAT(result.err, testing::HasSubstr("--cached"));
+  EXPECT_THAT(result.err, testing::HasSubstr("smaller --batch or --context"));
+}
+
+TEST(BenchCommand, ResultsNameTheThreadsOfTheRun) {
+  const TemporaryDirectory dir;
+  const std::string json = (dir.path() / "rows.json").string();
+  const RunResult result =
+      run_sol({"bench", "--cached", "--prefill", "1", "--context", "8", "--repeats", "1",
+               "--tokens", "1", "--threads", "2", "--with-threads", "1", "--json", json});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  const Json results = read_json(json);
+  EXPECT_EQ(results["rows"].size(), 2u);
+  EXPECT_EQ(results["rows"][0]["threads"], 1);
+  EXPECT_EQ(results["run"]["threads"], 2);
+}
+
+TEST(BenchCommand, RowsThatAreDoneAreKept) {
+  const TemporaryDirectory dir;
+  const std::string csv = (dir.path() / "rows.csv").string();
+  const RunResult result =
+      run_sol({"bench", "--cached", "--prefill", "1,2", "--context", "8", "--repeats", "100",
+               "--tokens", "1000000", "--threads", "1", "--csv", csv},
+              {.interrupt_when = "       2  dense"});
+  EXPECT_NE(result.code, 0);
+  const std::string rows = read_file(csv);
+  EXPECT_THAT(rows, testing::HasSubstr("prefill,1,1,0,1,"));
+  EXPECT_THAT(rows, testing::Not(testing::HasSubstr("decode")));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ void out_major(const WeightView& w, const RoundedRows& x, int out_begin, int out
 
 void in_major(const WeightView& w, const RoundedRows& x, const int* channels, int n, int out_begin,
               int out_end, float* y, int64_t y_stride) {
-  assert(w.type == WeightType::bf16 || x.count <= kMostCodeRows);
+  assert(w.type == WeightType::bf16 || (!channels && x.count <= kMostCodeRows));
   const auto multiply = w.type == WeightType::int8 ? few_codes_in_major
                         : x.count <= kFewByChannel ? few_in_major
                                                    : many_in_major;
