@@ -106,6 +106,9 @@ void run_bench(BenchFlags& flags) {
 
   print("sol {} ({}), {}, {}\n", build_version(), build_commit(), to_string(current_isa()),
         cpu_description());
+  // Loaded first: what is wrong with the model or its options is said before anything is measured.
+  std::vector<std::unique_ptr<CpuModel>> copies;
+  if (!flags.ceilings_only) copies = load_copies(flags);
   const int max_threads = std::max(most, options.threads.back());
   MemoryReader reader(max_threads);
   std::vector<int> counts = options.threads;
@@ -114,7 +117,6 @@ void run_bench(BenchFlags& flags) {
   print("{}", ceilings_text(ceilings));
   if (flags.ceilings_only) return;
 
-  const std::vector<std::unique_ptr<CpuModel>> copies = load_copies(flags);
   std::unique_ptr<PolicyNetwork> policy;
   if (flags.policy) policy = make_random_policy(copies[0]->config().hidden_size);
   options.policy = policy.get();
@@ -124,10 +126,8 @@ void run_bench(BenchFlags& flags) {
   const RunInfo info = describe_run(*copies[0], name, 0, command_line());
   // Rows are kept as they are done, so that an interruption loses those alone that are measured
   // together with the unfinished one: the actions of one context and batch.
-  std::vector<BenchRow> rows;
-  measure_model(copies, options, [&](const BenchRow& row) {
-    print("{}", bench_line(row));
-    rows.push_back(row);
+  measure_model(copies, options, [&](std::span<const BenchRow> rows) {
+    print("{}", bench_line(rows.back()));
     write_results(flags, rows, ceilings, info);
   });
 }

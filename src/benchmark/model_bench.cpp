@@ -53,7 +53,7 @@ double prefill_operations(const LlamaConfig& c, double tokens) {
 class Measurement {
  public:
   Measurement(std::span<const std::unique_ptr<CpuModel>> copies, const BenchOptions& options,
-              const std::function<void(const BenchRow&)>& on_row)
+              const OnBenchRow& on_row)
       : copies_(copies), options_(options), on_row_(on_row), config_(copies[0]->config()) {}
 
   std::vector<BenchRow> run() {
@@ -72,7 +72,7 @@ class Measurement {
     row.from_cache =
         static_cast<double>(copies_.size()) * row.dense_bytes < 1.5 * last_level_cache_bytes();
     rows_.push_back(std::move(row));
-    on_row_(rows_.back());
+    on_row_(rows_);
   }
 
   std::vector<int32_t> tokens_of(int count) const {
@@ -238,7 +238,7 @@ class Measurement {
 
   std::span<const std::unique_ptr<CpuModel>> copies_;
   const BenchOptions& options_;
-  const std::function<void(const BenchRow&)>& on_row_;
+  const OnBenchRow& on_row_;
   const LlamaConfig& config_;
   std::vector<BenchRow> rows_;
 };
@@ -293,8 +293,7 @@ double BenchRow::share_of_ceiling() const {
 }
 
 std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> copies,
-                                    const BenchOptions& options,
-                                    const std::function<void(const BenchRow&)>& on_row) {
+                                    const BenchOptions& options, const OnBenchRow& on_row) {
   if (copies.empty()) fail("measure_model: no model given");
   check_lengths(options, copies[0]->config().max_position_embeddings);
   require_cache_memory(copies, options);

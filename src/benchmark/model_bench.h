@@ -55,13 +55,15 @@ struct BenchOptions {
   MemoryReader* reader = nullptr;
 };
 
+using OnBenchRow = std::function<void(std::span<const BenchRow>)>;
+
 // Measures copies[0]; further copies of the same model take turns with it, so that a small model's
-// weights come from memory as a large one's do. Calls `on_row` as rows are done. Actions of one
-// context take turns within each repetition, so that their ratios do not see the machine's mood.
+// weights come from memory as a large one's do. Calls `on_row` with all rows so far whenever one is
+// done. Actions of one context take turns within each repetition, so that their ratios do not see
+// the machine's mood.
 // Throws Error when a context exceeds the model's positions.
 std::vector<BenchRow> measure_model(std::span<const std::unique_ptr<CpuModel>> copies,
-                                    const BenchOptions& options,
-                                    const std::function<void(const BenchRow&)>& on_row);
+                                    const BenchOptions& options, const OnBenchRow& on_row);
 
 // Throws Error when a prefill or context does not fit a model of so many positions.
 void check_lengths(const BenchOptions& options, int positions);

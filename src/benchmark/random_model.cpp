@@ -13,8 +13,11 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/staged_directory.h"
+#include "base/system_memory.h"
 #include "base/threads.h"
+#include "engine/cpu_weights.h"
 #include "engine/weight_memory.h"
+#include "kernels/compressed.h"
 #include "sol/tokenizer.h"
 
 namespace sol {
@@ -155,6 +158,22 @@ TensorStore make_tensors(const LlamaConfig& config, DType stored, const Shares& 
   return TensorStore::in_memory(std::move(tensors), memory);
 }
 
+// Random weights are not backed by a file, so the system could only end the process. What is
+// counted is the least: every weight once, as the engine reads it.
+void require_memory(const LlamaConfig& config, kernels::WeightType type) {
+  uint64_t bytes = 0;
+  for (const Weight& weight : weights_of(config))
+    if (weight.in > 0)
+      bytes +=
+          static_cast<uint64_t>(weight.out * kernels::row_bytes(type, static_cast<int>(weight.in)));
+  const uint64_t available = available_memory();
+  if (bytes <= available) return;
+  fail(
+      "the weights need {:.1f} GB as {}, {:.1f} are free; choose a smaller shape or weights of "
+      "fewer bits",
+      static_cast<double>(bytes) / 1e9, to_string(type), static_cast<double>(available) / 1e9);
+}
+
 Json config_json(const LlamaConfig& config, DType stored) {
   Json json{{"architectures", {"LlamaForCausalLM"}},
             {"model_type", "llama"},
@@ -209,6 +228,9 @@ const LlamaConfig& find_shape(std::string_view name) {
 
 std::unique_ptr<CpuModel> make_random_model(const LlamaConfig& config, DType stored,
                                             const ModelOptions& options) {
+  require_storable(stored);
+  const Precision precision = resolve_precision(options.precision, stored);
+  require_memory(config, weight_type(precision, options.weights));
   const bool in_place = options.weights == WeightFormat::automatic;
   return std::make_unique<CpuModel>(
       config,

@@ -14,8 +14,6 @@ using kernels::Layout;
 using kernels::WeightType;
 using kernels::WeightView;
 
-namespace {
-
 WeightType weight_type(Precision precision, WeightFormat format) {
   switch (format) {
     case WeightFormat::int8:
@@ -27,6 +25,8 @@ WeightType weight_type(Precision precision, WeightFormat format) {
   }
   return precision == Precision::bf16 ? WeightType::bf16 : WeightType::f32;
 }
+
+namespace {
 
 WeightFormat format_of(WeightType type) {
   if (type == WeightType::int8) return WeightFormat::int8;

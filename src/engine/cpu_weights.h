@@ -65,6 +65,8 @@ class CpuWeights {
 // and the processor multiplies it, else f32, so that no weight is ever rounded without being asked
 // for.
 Precision resolve_precision(Precision requested, DType stored);
+// What an original's matrices are held as; `precision` is a resolved one.
+kernels::WeightType weight_type(Precision precision, WeightFormat format);
 // What the matrices of this model, or of the one it was converted from, are stored as.
 DType stored_type(const LlamaConfig& config, const TensorStore& store);
 

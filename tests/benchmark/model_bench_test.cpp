@@ -35,7 +35,7 @@ BenchOptions quick() {
 }
 
 std::vector<BenchRow> measured(const BenchOptions& options) {
-  return measure_model(one_model(), options, [](const BenchRow&) {});
+  return measure_model(one_model(), options, [](std::span<const BenchRow>) {});
 }
 
 TEST(ModelBench, OneRowPerCaseInTheOrderAskedFor) {

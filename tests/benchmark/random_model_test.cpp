@@ -51,6 +51,14 @@ TEST(RandomModel, OnlyFloatingPointTypesAreStored) {
   EXPECT_THAT([] { make_random_model(find_shape("small-27m"), DType::f16, {}); }, throws({"F16"}));
 }
 
+// Instead of being ended by the system.
+TEST(RandomModel, ThatDoesNotFitIntoMemoryIsAnError) {
+  LlamaConfig config = find_shape("llama-3.1-8b");
+  config.num_layers = 1 << 20;
+  EXPECT_THAT([&] { make_random_model(config, DType::bf16, {.weights = WeightFormat::int8}); },
+              throws({"int8", "GB", "are free", "smaller shape"}));
+}
+
 // On disk it is the model that is made in memory, with a tokenizer.
 TEST(RandomModel, CanBeWritten) {
   const test::TemporaryDirectory dir;
