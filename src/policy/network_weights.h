@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/large_memory.h"
 #include "kernels/matmul.h"
 #include "policy/network.h"
 
@@ -30,15 +31,15 @@ struct NormView {
   const float* bias = nullptr;
 };
 
-// Views of the parameters where their layout will do, copies where one product can do the work of
-// several.
+// Matrices are copied, into huge pages and so that one product can do the work of several; the rest
+// are views of the parameters.
 struct PolicyNetwork::Weights {
   Weights(const PolicyNetworkShape& shape, const Parameters& parameters);
 
   struct Block {
     NormView norm1, norm2;
-    std::vector<float> qkv_values;  // queries, keys and values: [3 d_model][d_model]
-    LinearView qkv, output, up, down;
+    LinearView qkv;  // queries, keys and values: [3 d_model][d_model]
+    LinearView output, up, down;
   };
 
   const float* action_embedding;  // [actions + 1][action_dim]; the last row is the start symbol
@@ -47,8 +48,15 @@ struct PolicyNetwork::Weights {
   NormView scalar_norm, final_norm;
   std::vector<Block> blocks;
   // Action logits and budget head as one product over concat(x, budget): [actions][d_model + 32].
-  std::vector<float> head_values, head_bias;
+  std::vector<float> head_bias;
   LinearView head;
+
+ private:
+  kernels::WeightView copy(const Parameters& parameters, std::initializer_list<std::string> names);
+  kernels::WeightView end_matrix(size_t begin, int out);
+  LinearView linear(const Parameters& parameters, const std::string& name, bool bias = true);
+
+  LargeVector<float> matrices_;  // one behind the other, each from a cache line on
 };
 
 }  // namespace sol
