@@ -117,8 +117,9 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
     plan.items.push_back({"distributions of the KL reward",
                           product({inputs, config.horizon + config.schedules, vocabulary}) * f32});
   plan.items.push_back({"schedules of a collection", schedule_bytes(model, config, inputs)});
-  // Once for training, once as the policy that acts, and a copy each while a checkpoint is written.
-  plan.items.push_back({"policy: parameters", 3 * parameters});
+  // Once for training, twice as the policy that acts (PolicyNetwork copies its matrices), and a
+  // copy while a checkpoint is written.
+  plan.items.push_back({"policy: parameters", 4 * parameters});
   plan.items.push_back({"policy: gradients", (processes > 1 ? 5 : 2) * parameters});
   plan.items.push_back({"policy: AdamW's moments", 4 * parameters});
   plan.items.push_back({"policy: a minibatch's activations", minibatch_bytes(model, config)});
