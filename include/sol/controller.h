@@ -56,8 +56,8 @@ class Controller {
  public:
   // Earlier versions are read as well, and the first one that has all that a controller says is
   // written, so that older programs read it: 2, 3 with costs, 4 with enforced budgets, 5 with a
-  // prior.
-  static constexpr int format_version = 5;
+  // prior, 6 with the surprisal among the features.
+  static constexpr int format_version = 6;
 
   // Throws Error for settings that make no sense, a training record that is not JSON, or a network
   // that does not fit the action space.

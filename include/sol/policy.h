@@ -31,9 +31,10 @@ struct Observation {
   Features features{};               // from Episode
   int previous_action = -1;          // executed index; -1 at the first step
   float previous_entropy = -1;       // of the previous step's logits, nats; < 0 when not computed
-  float drift = -1;                  // (1 - cos(h_{t-1}, h_{t-2})) / 2; < 0 when not computed
-  int step = 1;                      // t, from 1
-  int key_count = 0;                 // keys in the cache, the current token included
+  float surprisal = -1;  // -log p(x_t) by the previous step's logits, nats; < 0 when not computed
+  float drift = -1;      // (1 - cos(h_{t-1}, h_{t-2})) / 2; < 0 when not computed
+  int step = 1;          // t, from 1
+  int key_count = 0;     // keys in the cache, the current token included
   bool effective = true;
 };
 
@@ -58,7 +59,7 @@ class Policy {
 
   // What next() needs of the observation beyond features, so that nobody pays for what is not used.
   struct Needs {
-    bool hidden = false, embedding = false, entropy = false, drift = false;
+    bool hidden = false, embedding = false, entropy = false, drift = false, surprisal = false;
   };
   virtual Needs needs() const { return {}; }
 

@@ -20,9 +20,8 @@ constexpr size_t prefill_together = 8;
 
 struct BlockEvaluator::Prefix {
   std::unique_ptr<Sequence> sequence;
-  std::vector<float> hidden;  // h of the prefix's last token
-  float entropy = -1;         // of the distribution after it
-  uint64_t kept_bytes = 0;    // > 0: stays in memory for later arms, at this cost
+  LastPosition last;
+  uint64_t kept_bytes = 0;  // > 0: stays in memory for later arms, at this cost
 };
 
 struct BlockEvaluator::Job {
@@ -51,25 +50,24 @@ BlockEvaluator::BlockEvaluator(FrozenModel& model, const BlockDataset& blocks,
 
 BlockEvaluator::~BlockEvaluator() = default;
 
-void BlockEvaluator::prefill(size_t first, size_t count, bool entropy, std::stop_token stop) {
+void BlockEvaluator::prefill(size_t first, size_t count, const Policy::Needs& needs,
+                             std::stop_token stop) {
+  const auto context = static_cast<size_t>(options_.context);
   std::vector<std::unique_ptr<Prefix>> made;
   std::vector<ExtendItem> items;
   std::vector<size_t> where;
   for (size_t i = first; i < first + count; ++i) {
-    // A kept prefix may lack the entropy that only some policies ask for.
-    if (prefixes_[i] && !(entropy && prefixes_[i]->entropy < 0)) continue;
+    // A kept prefix may lack what only some policies ask for.
+    if (prefixes_[i] && !(needs.entropy && prefixes_[i]->last.entropy < 0) &&
+        !(needs.surprisal && std::isnan(prefixes_[i]->last.log_prob)))
+      continue;
     if (prefixes_[i]) release(i, 1);
     auto prefix = std::make_unique<Prefix>();
     prefix->sequence = model_.create(options_.sequence);
-    prefix->hidden.resize(static_cast<size_t>(model_.config().hidden_size));
-    ExtendItem item;
-    item.sequence = prefix->sequence.get();
-    item.tokens = blocks_.block(indices_[i]).first(static_cast<size_t>(options_.context));
-    OutputRequest out;
-    out.hidden = prefix->hidden.data();
-    if (entropy) out.entropy = &prefix->entropy;
-    item.wanted.push_back({item.tokens.size() - 1, out});
-    items.push_back(std::move(item));
+    const auto ids = blocks_.block(indices_[i]);
+    items.push_back(observed_extend(
+        *prefix->sequence, ids.first(context), {.token = ids[context], .prompt = true}, needs,
+        static_cast<size_t>(model_.config().hidden_size), prefix->last));
     made.push_back(std::move(prefix));
     where.push_back(i);
   }
@@ -109,7 +107,7 @@ void BlockEvaluator::decode(std::span<const Job> jobs, std::span<const Arm> arms
       const EpisodeId id{.sequence = static_cast<uint64_t>(indices_[block]),
                          .rollout = arm.rollout};
       controlled.push_back(begin_controlled(std::move(children[j - begin]), *arm.policy, arm.budget,
-                                            options_.horizon, id, prefix.hidden, prefix.entropy,
+                                            options_.horizon, id, prefix.last,
                                             blocks_.block(indices_[block])[last_of_prefix]));
     }
     begin = end;
@@ -187,7 +185,7 @@ double BlockEvaluator::refresh_seconds(size_t block, Controlled& controlled, std
   const Stopwatch watch;
   model_.truncate(*controlled.sequence, options_.context);
   ExtendItem item{.sequence = controlled.sequence.get(), .tokens = tokens, .wanted = {}};
-  item.wanted.push_back({tokens.size() - 1, {.hidden = controlled.hidden.data()}});
+  item.wanted.push_back({tokens.size() - 1, {.hidden = controlled.last.hidden.data()}});
   model_.extend({&item, 1}, stop);
   return watch.seconds();
 }
@@ -196,10 +194,11 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
                                                           bool keep_actions,
                                                           const BlockProgress& progress,
                                                           std::stop_token stop) {
-  bool entropy = false;
+  Policy::Needs needs;
   for (const Arm& arm : arms) {
     check_budget(arm.budget);
-    entropy = entropy || arm.policy->needs().entropy;
+    needs.entropy = needs.entropy || arm.policy->needs().entropy;
+    needs.surprisal = needs.surprisal || arm.policy->needs().surprisal;
   }
   const size_t blocks = indices_.size();
   std::vector<std::vector<BlockResult>> results(arms.size(), std::vector<BlockResult>(blocks));
@@ -209,7 +208,7 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
   for (size_t first = 0; first < blocks; first += prefill_together) {
     const size_t count = std::min(prefill_together, blocks - first);
     if (stop.stop_requested()) throw Cancelled();
-    prefill(first, count, entropy, stop);
+    prefill(first, count, needs, stop);
     std::vector<Job> jobs;
     for (size_t block = first; block < first + count; ++block)
       for (size_t arm = 0; arm < arms.size(); ++arm) jobs.push_back({block, arm});

@@ -75,7 +75,7 @@ class BlockEvaluator {
  private:
   struct Prefix;
   struct Job;  // one arm on one block
-  void prefill(size_t first, size_t count, bool entropy, std::stop_token stop);
+  void prefill(size_t first, size_t count, const Policy::Needs& needs, std::stop_token stop);
   void release(size_t first, size_t count);
   void decode(std::span<const Job> jobs, std::span<const Arm> arms, bool keep_actions,
               std::vector<std::vector<BlockResult>>& results, std::stop_token stop);

@@ -46,8 +46,9 @@ class Embeddings {
 // static strategies"); -1 without a previous token.
 float drift(const ControlledStep& step, Embeddings& embeddings, size_t hidden_size) {
   const Controlled& sequence = *step.controlled;
-  if (sequence.earlier_hidden.size() == hidden_size)
-    return drift_between(sequence.hidden.data(), sequence.earlier_hidden.data(), hidden_size);
+  const LastPosition& last = sequence.last;
+  if (last.earlier_hidden.size() == hidden_size)
+    return drift_between(last.hidden.data(), last.earlier_hidden.data(), hidden_size);
   if (sequence.previous_token < 0) return -1;
   return drift_between(embeddings.of(sequence.previous_token), embeddings.of(step.token),
                        hidden_size);
@@ -57,17 +58,24 @@ Observation observe(const ControlledStep& step, Embeddings& embeddings, size_t h
   const Controlled& sequence = *step.controlled;
   const Policy::Needs needs = sequence.policy->needs();
   const int key_count = sequence.sequence->length() + 1;
-  if ((needs.hidden || needs.drift) && sequence.hidden.size() != hidden_size)
+  const LastPosition& last = sequence.last;
+  if ((needs.hidden || needs.drift) && last.hidden.size() != hidden_size)
     fail(
         "policy \"{}\" needs the hidden state of the previous position ({} values), got {}; ask "
         "for it in the dense pass",
-        sequence.policy->name(), hidden_size, sequence.hidden.size());
+        sequence.policy->name(), hidden_size, last.hidden.size());
+  if (needs.surprisal && std::isnan(last.log_prob))
+    fail(
+        "policy \"{}\" needs the log-probability of token {} at the previous position; ask for it "
+        "there, or set it",
+        sequence.policy->name(), step.token);
 
   Observation seen;
-  if (needs.hidden) seen.hidden = sequence.hidden.data();
+  if (needs.hidden) seen.hidden = last.hidden.data();
   if (needs.embedding) seen.embedding = embeddings.of(step.token);
-  if (needs.entropy) seen.previous_entropy = sequence.entropy;
+  if (needs.entropy) seen.previous_entropy = last.entropy;
   if (needs.drift) seen.drift = drift(step, embeddings, hidden_size);
+  if (needs.surprisal) seen.surprisal = std::max(-last.log_prob, 0.0f);
   seen.token = step.token;
   seen.features = sequence.episode.features(key_count);
   seen.previous_action = sequence.episode.previous_action();
@@ -115,6 +123,7 @@ void fill_record(StepRecord& record, const Observation& seen, const PolicyStep& 
   record.action = executed;
   record.effective = seen.effective;
   record.log_prob = chosen.log_prob;
+  record.surprisal = seen.surprisal;
   const auto copy = [&](const float* from, std::vector<float>& to) {
     from ? to.assign(from, from + hidden_size) : to.clear();
   };
@@ -127,28 +136,33 @@ void fill_record(StepRecord& record, const Observation& seen, const PolicyStep& 
 OutputRequest outputs(ControlledStep& step, size_t hidden_size) {
   Controlled& sequence = *step.controlled;
   const Policy::Needs needs = sequence.policy->needs();
+  LastPosition& last = sequence.last;
   OutputRequest out = step.out;
-  if (needs.drift) sequence.earlier_hidden = sequence.hidden;
+  if (needs.drift) last.earlier_hidden = last.hidden;
   sequence.previous_token = step.token;
   if (needs.hidden || needs.drift || out.hidden) {
-    sequence.hidden.resize(hidden_size);
-    out.hidden = sequence.hidden.data();
+    last.hidden.resize(hidden_size);
+    out.hidden = last.hidden.data();
   }
-  if (needs.entropy) out.entropy = &sequence.entropy;
+  if (needs.entropy) out.entropy = &last.entropy;
+  last.log_prob = std::numeric_limits<float>::quiet_NaN();  // it was of this step's token
+  if (needs.surprisal && out.target >= 0) out.log_prob = &last.log_prob;
   return out;
 }
 
 void copy_to_caller(const ControlledStep& step) {
-  const Controlled& sequence = *step.controlled;
-  if (step.out.hidden) std::copy(sequence.hidden.begin(), sequence.hidden.end(), step.out.hidden);
-  if (step.out.entropy && sequence.policy->needs().entropy) *step.out.entropy = sequence.entropy;
+  const LastPosition& last = step.controlled->last;
+  const Policy::Needs needs = step.controlled->policy->needs();
+  if (step.out.hidden) std::copy(last.hidden.begin(), last.hidden.end(), step.out.hidden);
+  if (step.out.entropy && needs.entropy) *step.out.entropy = last.entropy;
+  if (step.out.log_prob && needs.surprisal) *step.out.log_prob = last.log_prob;
 }
 
 }  // namespace
 
 Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& policy,
                             const Budget& budget, int horizon, const EpisodeId& id,
-                            std::vector<float> hidden, float entropy, int32_t previous_token) {
+                            LastPosition last, int32_t previous_token) {
   const SequenceOptions& options = sequence->options();
   Controlled controlled{
       .sequence = std::move(sequence),
@@ -156,9 +170,7 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
       .state = nullptr,
       .episode =
           Episode(policy.space(), budget, {horizon, options.sinks, options.window, policy.costs()}),
-      .hidden = std::move(hidden),
-      .earlier_hidden = {},
-      .entropy = entropy,
+      .last = std::move(last),
       .previous_token = previous_token,
       .dense = false};
   controlled.state = policy.begin(controlled.episode.budget(), horizon, id);
@@ -174,20 +186,23 @@ void begin_episode(Controlled& controlled, const Budget& budget, int horizon, co
 }
 
 ExtendItem observed_extend(Sequence& sequence, std::span<const int32_t> tokens,
-                           const Policy::Needs& needs, size_t hidden_size,
-                           std::vector<float>& hidden, std::vector<float>* earlier_hidden,
-                           float& entropy) {
-  const size_t last = tokens.size() - 1;
+                           const AfterExtend& after, const Policy::Needs& needs, size_t hidden_size,
+                           LastPosition& last) {
+  const size_t end = tokens.size() - 1;
   ExtendItem item{&sequence, tokens, {}};
-  // Entropy and drift of the next step are those of a dense prefix as well.
-  if (needs.drift && last > 0 && earlier_hidden) {
-    earlier_hidden->resize(hidden_size);
-    item.wanted.push_back({last - 1, {.hidden = earlier_hidden->data()}});
+  // Entropy, drift and surprisal of the next step are those of a dense prefix as well.
+  if (needs.drift && end > 0 && !after.prompt) {
+    last.earlier_hidden.resize(hidden_size);
+    item.wanted.push_back({end - 1, {.hidden = last.earlier_hidden.data()}});
   }
-  hidden.resize(hidden_size);
-  OutputRequest out{.hidden = hidden.data()};
-  if (needs.entropy) out.entropy = &entropy;
-  item.wanted.push_back({last, out});
+  last.hidden.resize(hidden_size);
+  OutputRequest out{.hidden = last.hidden.data()};
+  if (needs.entropy) out.entropy = &last.entropy;
+  if (needs.surprisal && after.token >= 0) {
+    out.target = after.token;
+    out.log_prob = &last.log_prob;
+  }
+  item.wanted.push_back({end, out});
   return item;
 }
 

@@ -36,10 +36,12 @@ bool is_weights_name(const std::string& name) {
 }
 
 Json network_to_json(const PolicyNetworkShape& shape) {
-  return {{"hidden_size", shape.hidden_size}, {"actions", shape.actions},
-          {"d_model", shape.d_model},         {"heads", shape.heads},
-          {"layers", shape.layers},           {"mlp_ratio", shape.mlp_ratio},
-          {"action_dim", shape.action_dim},   {"max_length", shape.max_length}};
+  Json json{{"hidden_size", shape.hidden_size}, {"actions", shape.actions},
+            {"d_model", shape.d_model},         {"heads", shape.heads},
+            {"layers", shape.layers},           {"mlp_ratio", shape.mlp_ratio},
+            {"action_dim", shape.action_dim},   {"max_length", shape.max_length}};
+  if (shape.surprisal) json["surprisal"] = true;
+  return json;
 }
 
 PolicyNetworkShape network_from_json(const Json& json, const std::string& where) {
@@ -52,6 +54,7 @@ PolicyNetworkShape network_from_json(const Json& json, const std::string& where)
   shape.mlp_ratio = json_get<double>(json, "mlp_ratio", where);
   shape.action_dim = json_get<int>(json, "action_dim", where);
   shape.max_length = json_get<int>(json, "max_length", where);
+  shape.surprisal = json_get_or<bool>(json, "surprisal", false, where);
   return shape;
 }
 
@@ -100,10 +103,11 @@ const Json& nested(const Json& json, const char* field, bool object, const std::
 Json to_json(const Controller& controller, const std::string& weights_checksum) {
   const ControllerSettings& settings = controller.settings();
   Json json{{"kind", kind},
-            {"format_version", settings.budget_prior > 0 ? 5
-                               : settings.enforced       ? 4
-                               : settings.costs          ? 3
-                                                         : 2},
+            {"format_version", controller.network().shape().surprisal ? 6
+                               : settings.budget_prior > 0            ? 5
+                               : settings.enforced                    ? 4
+                               : settings.costs                       ? 3
+                                                                      : 2},
             {"model_fingerprint", settings.model_fingerprint},
             {"weights", weights_name(weights_checksum)},
             {"weights_checksum", weights_checksum},

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/stopwatch.h"
+#include "kernels/kernels.h"
 #include "policy/cost_table.h"
 
 namespace sol {
@@ -22,6 +23,14 @@ std::vector<int32_t> checked_prompt(std::vector<int32_t> prompt, const LlamaConf
     fail("the number of tokens to generate must be -1 (no limit) or more, not {}",
          options.max_tokens);
   return prompt;
+}
+
+// As the engine computes it for a token that is known beforehand.
+float log_probability(std::span<const float> logits, int32_t token) {
+  float log_sum = 0, expected = 0;
+  kernels::kernels().log_sum_exp(logits.data(), static_cast<int>(logits.size()), &log_sum,
+                                 &expected);
+  return logits[static_cast<size_t>(token)] - log_sum;
 }
 
 }  // namespace
@@ -54,7 +63,8 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
           cached ? std::move(cached) : model.create(options.sequence), policy, asked_budget(),
           options.horizon, episode_id(),
           // With a prompt of one token there is no previous position: the policy sees zeros.
-          std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f))),
+          {.hidden = std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f),
+           .log_prob = 0.0f})),
       logits_(static_cast<size_t>(model.config().vocab_size)),
       dense_length_(controlled_.sequence->length()) {
   assert(dense_length_ == 0 || dense_length_ + 2 <= static_cast<int>(tokens_.size()));
@@ -93,9 +103,9 @@ ExtendItem Generation::next_dense(int count, std::vector<ExtendItem::Wanted> wan
   if (count < dense_due()) return {controlled_.sequence.get(), tokens, std::move(wanted)};
   // After the prompt drift is that of the embeddings (Controlled::previous_token).
   ExtendItem item = observed_extend(
-      *controlled_.sequence, tokens, controlled_.policy->needs(),
-      static_cast<size_t>(model_.config().hidden_size), controlled_.hidden,
-      result_.tokens.empty() ? nullptr : &controlled_.earlier_hidden, controlled_.entropy);
+      *controlled_.sequence, tokens, {.token = tokens_.back(), .prompt = result_.tokens.empty()},
+      controlled_.policy->needs(), static_cast<size_t>(model_.config().hidden_size),
+      controlled_.last);
   std::move(wanted.begin(), wanted.end(), std::back_inserter(item.wanted));
   return item;
 }
@@ -191,6 +201,8 @@ int32_t Generation::complete_step() {
             : sampler_.sample(logits_, static_cast<uint32_t>(chosen), options_.index);
   tokens_.push_back(token);
   result_.tokens.push_back(token);
+  if (controlled_.policy->needs().surprisal)
+    controlled_.last.log_prob = log_probability(logits_, token);
   const std::vector<int>& ends = model_.config().eos_token_ids;
   if (!given && !options_.ignore_end && std::find(ends.begin(), ends.end(), token) != ends.end())
     finish(FinishReason::end_token);

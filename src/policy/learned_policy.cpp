@@ -41,7 +41,9 @@ class LearnedPolicy final : public Policy {
 
   std::string name() const override { return "learned"; }
   const ActionSpace& space() const override { return space_; }
-  Needs needs() const override { return {.hidden = true, .embedding = true}; }
+  Needs needs() const override {
+    return {.hidden = true, .embedding = true, .surprisal = network_->shape().surprisal};
+  }
   const CostTable* costs() const override { return costs_.get(); }
 
   std::unique_ptr<PolicyState> begin(const Budget&, int horizon,
@@ -65,7 +67,8 @@ class LearnedPolicy final : public Policy {
       auto& state = static_cast<LearnedState&>(*step.state);
       const Observation& seen = *step.observation;
       inputs.push_back({&state.network, seen.hidden, seen.embedding, seen.features,
-                        seen.previous_action, logits.data() + inputs.size() * actions});
+                        seen.previous_action, logits.data() + inputs.size() * actions,
+                        seen.surprisal});
     }
     network_->step(inputs, mode_);
     const auto choose_one = [&](int64_t i) {

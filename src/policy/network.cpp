@@ -93,9 +93,10 @@ class PolicyNetwork::Pass {
  private:
   // x = W concat(h, e(x), features, previous action) + b + position of the step.
   void observe() {
-    Rows features(count(), feature_count), scalars(count(), scalar_width);
+    Rows features(count(), scalar_count(shape_)), scalars(count(), scalar_width);
     each([&](int64_t r, const Input& input) {
-      std::copy(input.features.begin(), input.features.end(), features.row(r));
+      float* next = std::copy(input.features.begin(), input.features.end(), features.row(r));
+      if (shape_.surprisal) *next = input.surprisal / surprisal_unit;
     });
     product(features, w_.scalar, scalars, mode_);
 

@@ -23,8 +23,18 @@ struct PolicyNetworkShape {
   double mlp_ratio = 4.0;
   int action_dim = 32;
   int max_length = 1024;  // learned positions, at least the horizon
+  // Whether it is shown the surprisal of the step's token beside the eight features, which is not
+  // in the paper (docs/arithmetic.md, "The surprisal as a feature").
+  bool surprisal = false;
   bool operator==(const PolicyNetworkShape&) const = default;
 };
+
+// Of an observation: the eight features, then, if shown, the surprisal in units of surprisal_unit,
+// which brings it to the size of the others.
+inline int scalar_count(const PolicyNetworkShape& shape) {
+  return feature_count + (shape.surprisal ? 1 : 0);
+}
+inline constexpr float surprisal_unit = 5.0f;  // nats
 
 // A parameter's values; the names are the reference's ("blocks.0.attn.q_proj.weight", ...).
 struct Parameter {
@@ -70,6 +80,7 @@ class PolicyNetwork {
     Features features;
     int previous_action;  // -1: start symbol
     float* logits;        // out [actions], before division by any temperature
+    float surprisal = 0;  // -log p(x_t), nats; read where the shape says so
   };
   // One step of every input's episode, batched on all threads; a state may occur once only. With
   // MatmulMode::own an input's logits do not depend on the batch or the threads, bit for bit.

@@ -55,7 +55,7 @@ std::map<std::string, std::vector<int64_t>> policy_parameter_shapes(
     shapes[name + ".bias"] = {width};
   };
   linear("action_emb", actions + 1, shape.action_dim, false);
-  linear("scalar_proj.0", scalar_width, feature_count);
+  linear("scalar_proj.0", scalar_width, scalar_count(shape));
   norm("scalar_proj.2", scalar_width);
   linear("obs_proj", d, observation_width(shape));
   linear("pos_emb", shape.max_length, d, false);

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "policy/axis.h"
+#include "training/least_squares.h"
 
 namespace sol {
 namespace {
@@ -49,7 +50,7 @@ void centre_group(std::span<Schedule> group, AdvantageOptions::Norm norm) {
   }
 }
 
-using Spent = std::array<double, 3>;  // per axis, the sum over steps that count
+using Spent = Slopes;  // per axis, the sum over steps that count
 
 // Before each of a schedule's steps.
 std::vector<Spent> spent_before(const Schedule& schedule, const ActionSpace& space) {
@@ -68,31 +69,13 @@ std::vector<Spent> spent_before(const Schedule& schedule, const ActionSpace& spa
   return out;
 }
 
-// x of (A + a little I) x = b, by elimination: A is symmetric and no eigenvalue is negative.
-Spent solve(std::array<Spent, 3> a, Spent b) {
-  const double little = 1e-6 * (a[0][0] + a[1][1] + a[2][2]) + 1e-12;
-  for (size_t i = 0; i < 3; ++i) a[i][i] += little;
-  for (size_t i = 0; i < 3; ++i)
-    for (size_t j = i + 1; j < 3; ++j) {
-      const double factor = a[j][i] / a[i][i];
-      for (size_t k = i; k < 3; ++k) a[j][k] -= factor * a[i][k];
-      b[j] -= factor * b[i];
-    }
-  for (size_t i = 3; i-- > 0;) {
-    for (size_t k = i + 1; k < 3; ++k) b[i] -= a[i][k] * b[k];
-    b[i] /= a[i][i];
-  }
-  return b;
-}
-
 // Takes from centred advantages what the schedules spent before the step explains of them: the
 // least-squares fit, over all groups of the batch, on its difference from the group's mean.
 void take_spending_out(std::span<Schedule> schedules, size_t group_size, const ActionSpace& space) {
   std::vector<std::vector<Spent>> spent;
   for (const Schedule& s : schedules) spent.push_back(spent_before(s, space));
   for (size_t t = 0; t < schedules[0].advantages.size(); ++t) {
-    std::array<Spent, 3> squares{};
-    Spent products{};
+    NormalEquations fit;
     for (size_t first = 0; first < schedules.size(); first += group_size) {
       Spent mean{};
       for (size_t k = first; k < first + group_size; ++k)
@@ -100,13 +83,10 @@ void take_spending_out(std::span<Schedule> schedules, size_t group_size, const A
       for (size_t k = first; k < first + group_size; ++k) {
         Spent& x = spent[k][t];
         for (size_t i = 0; i < 3; ++i) x[i] -= mean[i];
-        for (size_t i = 0; i < 3; ++i) {
-          products[i] += x[i] * static_cast<double>(schedules[k].advantages[t]);
-          for (size_t j = 0; j < 3; ++j) squares[i][j] += x[i] * x[j];
-        }
+        fit.add(x, static_cast<double>(schedules[k].advantages[t]));
       }
     }
-    const Spent slope = solve(squares, products);
+    const Slopes slope = fit.solve();
     for (size_t k = 0; k < schedules.size(); ++k)
       for (size_t i = 0; i < 3; ++i)
         schedules[k].advantages[t] -= static_cast<float>(slope[i] * spent[k][t][i]);
@@ -128,6 +108,16 @@ void whiten(std::span<Schedule> schedules, const Moments& m) {
   for (Schedule& s : schedules) {
     for (float& a : s.advantages) a = static_cast<float>((a - m.mean) / m.deviation);
   }
+}
+
+// What a schedule's steps are worth less what they were charged, if they were.
+std::vector<float> net_rewards(const Schedule& schedule) {
+  std::vector<float> out = schedule.rewards;
+  if (schedule.charges.empty()) return out;
+  if (schedule.charges.size() != out.size())
+    fail("advantages: a schedule of {} steps has {} charges", out.size(), schedule.charges.size());
+  for (size_t t = 0; t < out.size(); ++t) out[t] -= schedule.charges[t];
+  return out;
 }
 
 }  // namespace
@@ -173,7 +163,7 @@ double assign_advantages(std::span<Schedule> schedules, int group_size,
       fail("advantages: schedules of different lengths ({} and {} steps)",
            schedules[0].rewards.size(), s.rewards.size());
     }
-    s.returns = returns_to_go(s.rewards, options);
+    s.returns = returns_to_go(net_rewards(s), options);
     if (options.level == AdvantageOptions::Level::outcome) {
       std::fill(s.returns.begin(), s.returns.end(), s.returns.empty() ? 0.0f : s.returns.front());
     }

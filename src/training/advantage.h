@@ -65,7 +65,8 @@ float budget_penalty(const Budget& realised, const Budget& requested,
 float time_penalty(float realised, float requested, const PenaltyOptions& options);
 
 // Fills returns, penalty and advantages of the schedules of one loader batch: groups of
-// `group_size` neighbours that share an input. Returns the deviation of the batch's advantages
+// `group_size` neighbours that share an input. Returns are of the rewards less the charges, where
+// there are any. Returns the deviation of the batch's advantages
 // before whitening. Throws Error when the number of schedules is not a multiple of the group or
 // when schedules differ in length. `space`, of the schedules' actions, is read for
 // options.spent_baseline only; without it, or without actions, that is an Error.

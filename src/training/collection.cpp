@@ -57,7 +57,8 @@ std::vector<Schedule> roll_out_together(const CollectionPlan& plan, const Policy
 }  // namespace
 
 Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& order,
-                   int64_t position, const CollectionCallbacks& callbacks, std::stop_token stop) {
+                   int64_t position, SpendingPrices* prices, const CollectionCallbacks& callbacks,
+                   std::stop_token stop) {
   const TrainingConfig& config = plan.config;
   Collection out;
   int64_t steps = 0, batches = 0;
@@ -66,7 +67,9 @@ Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& 
     std::vector<Schedule> schedules = roll_out_together(plan, policy, order, position + out.inputs,
                                                         out.times, callbacks.on_rollout, stop);
     out.inputs += config.batch;
+    if (prices) prices->charge(schedules, config.schedules);
     deviations += assign_advantages(schedules, config.schedules, config.advantage, &config.space);
+    if (prices) prices->adjust(schedules, config.schedules);
     if (config.loss.distil > 0)
       out.distilled += mark_best_schedules(schedules, config.schedules, config.distil_tolerance);
     ++batches;

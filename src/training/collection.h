@@ -16,6 +16,7 @@
 #include "training/process_group.h"
 #include "training/rollout.h"
 #include "training/schedule.h"
+#include "training/spending_price.h"
 
 namespace sol {
 
@@ -44,9 +45,11 @@ struct CollectionPlan {
 };
 
 // Rolls out loader batches from `position` of the data on until there are config.target_steps.
+// `prices`, unless null, charge them, and move with each batch.
 // Throws Cancelled, on every process, when `stop` was requested on any.
 Collection collect(const CollectionPlan& plan, const Policy& policy, DataOrder& order,
-                   int64_t position, const CollectionCallbacks& callbacks, std::stop_token stop);
+                   int64_t position, SpendingPrices* prices, const CollectionCallbacks& callbacks,
+                   std::stop_token stop);
 
 // Fills in what the schedules say: steps, reward, perplexity, budgets, penalty, times and rates.
 void summarise(const Collection& collection, const TrainingConfig& config, CollectionMetrics& m);

@@ -177,6 +177,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     c.policy.mlp_ratio = m->get_or("mlp_ratio", c.policy.mlp_ratio);
     c.policy.action_dim = m->get_or("action_dim", c.policy.action_dim);
     c.policy.max_length = m->get_or("max_length", c.policy.max_length);
+    c.policy.surprisal = m->get_or("surprisal", c.policy.surprisal);
     m->reject_unknown();
   }
   if (auto m = root.optional_map("reward")) {
@@ -188,6 +189,7 @@ void read_into(YamlMap& root, TrainingConfig& c) {
     read_name(*m, "whiten_over", whiten_over_names, c.advantage.whiten_over);
     c.advantage.spent_baseline = m->get_or("spent_baseline", c.advantage.spent_baseline);
     c.task_kl = m->get_or("task_kl", c.task_kl);
+    c.price_rate = m->get_or("price_rate", c.price_rate);
     m->reject_unknown();
   }
   if (auto m = root.optional_map("optimisation")) {
@@ -307,6 +309,8 @@ Json TrainingConfig::to_json() const {
   };
   if (enforced) json["budgets"]["enforced"] = true;
   if (prior > 0) json["budgets"]["prior"] = prior;
+  if (policy.surprisal) json["policy"]["surprisal"] = true;
+  if (price_rate > 0) json["reward"]["price_rate"] = price_rate;
   if (advantage.spent_baseline) json["reward"]["spent_baseline"] = true;
   if (time) {
     json["budgets"] = {{"time", budget_json(*time)}};

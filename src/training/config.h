@@ -46,6 +46,9 @@ struct TrainingConfig {
   int schedules = 16;    // K
   int batch = 8;         // inputs decoded together, and whitened together
   double task_kl = 0.0;  // weight of KL(dense ‖ executed) in the reward, beside log p(y)
+  // Of prices of spending, which are taken from the reward (training/spending_price.h); 0: none, as
+  // in the paper.
+  double price_rate = 0;
 
   PolicyNetworkShape policy;  // all but hidden_size and actions; see network_shape
   AdvantageOptions advantage;

@@ -149,6 +149,12 @@ void TrainingConfig::validate() const {
         "remove one of them");
   if (advantage.spent_baseline) check_spent_baseline(*this);
   within("reward.task_kl", task_kl, 0, number);
+  within("reward.price_rate", price_rate, 0, number);
+  if (price_rate > 0 && !enforced)
+    throw FieldError(
+        "reward.price_rate",
+        "reward.price_rate: prices move until what is spent is what is left of a budget "
+        "that will be met; set budgets.enforced, or leave it out");
   within("optimisation.updates", updates, 1, std::numeric_limits<int>::max());
   positive("optimisation.learning_rate", optimiser.learning_rate, number);
   if (optimiser.final_learning_rate)

@@ -47,6 +47,7 @@ void visit_fields(Metrics& m, const Visit& visit) {
   visit("prefill_tokens_per_second", m.prefill_tokens_per_second);
   visit("decode_tokens_per_second", m.decode_tokens_per_second);
   visit("seconds_left", m.seconds_left);
+  visit("prices", m.prices);
   visit("actions", m.actions);
 }
 
@@ -90,6 +91,35 @@ void read(const Json& json, const char* field, std::array<double, 3>& out,
   }
 }
 
+constexpr std::array<const char*, 3> budget_names{"kappa", "rho", "eta"};
+
+// {"kappa": [price, ...], "rho": ..., "eta": ...}
+Json to_json(const PriceTable& prices) {
+  Json json = Json::object();
+  for (size_t axis = 0; axis < prices.size(); ++axis) json[budget_names[axis]] = prices[axis];
+  return json;
+}
+
+void read(const Json& json, const char* field, std::optional<PriceTable>& out,
+          const std::string& where) {
+  if (!json.contains(field)) return;
+  out.emplace();
+  const Json& axes = json[field];
+  for (size_t axis = 0; axis < out->size(); ++axis) {
+    const auto wrong = [&] {
+      fail("{}: field \"{}\" must have a list \"{}\" of {} prices", where, field,
+           budget_names[axis], price_places);
+    };
+    if (!axes.is_object() || !axes.contains(budget_names[axis])) wrong();
+    const Json& list = axes[budget_names[axis]];
+    if (!list.is_array() || list.size() != price_places) wrong();
+    for (size_t k = 0; k < list.size(); ++k) {
+      if (!list[k].is_number()) wrong();
+      (*out)[axis][k] = list[k].get<double>();
+    }
+  }
+}
+
 void refuse_negative(const char* field, double value, const std::string& where) {
   if (value < 0) fail("{}: field \"{}\" is {}; it cannot be negative", where, field, value);
 }
@@ -128,6 +158,10 @@ void write(Json& json, const char* field, const ActionCounts& value) {
 
 void write(Json& json, const char* field, const std::optional<double>& value) {
   if (value) json[field] = *value;
+}
+
+void write(Json& json, const char* field, const std::optional<PriceTable>& value) {
+  if (value) json[field] = to_json(*value);
 }
 
 }  // namespace

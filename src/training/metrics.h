@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "training/price_table.h"
 
 namespace sol {
 
@@ -48,6 +49,8 @@ struct CollectionMetrics {
   double seconds = 0;  // of this collection
   double prefill_tokens_per_second = 0, decode_tokens_per_second = 0;
   double seconds_left = 0;  // estimated
+  // After this collection: what a resumed run goes on with. Not written where there are none.
+  std::optional<PriceTable> prices;
   // Of every step, by axis, levels ascending. Empty in a log of an earlier version.
   std::array<std::vector<LevelCount>, 3> actions;
 };

@@ -43,21 +43,20 @@ double divergence(std::span<const float> log_p, std::span<const float> log_q) {
 // The prefixes of a batch and what their dense pass left.
 struct Prefixes {
   std::vector<std::unique_ptr<Sequence>> sequences;
-  std::vector<std::vector<float>> hidden;  // of the last prefix token
+  std::vector<LastPosition> last;
 };
 
-Prefixes prefill(FrozenModel& model, const TrainingConfig& config,
+Prefixes prefill(FrozenModel& model, const TrainingConfig& config, const Policy::Needs& needs,
                  std::span<const RolloutInput> inputs, std::stop_token stop) {
   Prefixes out;
-  std::vector<ExtendItem> items(inputs.size());
-  out.hidden.resize(inputs.size());
+  std::vector<ExtendItem> items;
+  out.last.resize(inputs.size());
   const size_t context = static_cast<size_t>(config.context);
   for (size_t i = 0; i < inputs.size(); ++i) {
     out.sequences.push_back(model.create(config.sequence));
-    out.hidden[i].resize(static_cast<size_t>(model.config().hidden_size));
-    items[i].sequence = out.sequences[i].get();
-    items[i].tokens = inputs[i].ids.first(context);
-    items[i].wanted = {{context - 1, {.hidden = out.hidden[i].data()}}};
+    items.push_back(observed_extend(*out.sequences[i], inputs[i].ids.first(context),
+                                    {.token = inputs[i].ids[context], .prompt = true}, needs,
+                                    static_cast<size_t>(model.config().hidden_size), out.last[i]));
   }
   model.extend(items, stop);
   return out;
@@ -100,6 +99,7 @@ void append(Schedule& schedule, const StepRecord& record, float log_likelihood, 
   schedule.log_likelihood.push_back(log_likelihood);
   schedule.rewards.push_back(reward);
   schedule.inference_log_probs.push_back(record.effective ? record.log_prob : 0.0f);
+  if (record.surprisal >= 0) schedule.surprisal.push_back(record.surprisal);
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
   }
   if (on_step) on_step(0);
   const Stopwatch prefill_time;
-  Prefixes prefixes = prefill(model, config, inputs, stop);
+  Prefixes prefixes = prefill(model, config, policy.needs(), inputs, stop);
   std::vector<std::vector<float>> dense;
   if (config.task_kl > 0) dense = dense_distributions(model, prefixes, config, inputs, stop);
 
@@ -140,7 +140,7 @@ std::vector<Schedule> roll_out(FrozenModel& model, const Policy& policy,
     for (size_t k = 0; k < group; ++k) {
       const EpisodeId id{.sequence = inputs[i].position, .rollout = static_cast<uint32_t>(k)};
       controlled.push_back(begin_controlled(std::move(children[k]), policy, inputs[i].budget,
-                                            config.horizon, id, prefixes.hidden[i]));
+                                            config.horizon, id, prefixes.last[i]));
     }
   }
   prefixes = {};  // the children hold what they share

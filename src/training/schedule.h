@@ -14,6 +14,7 @@ struct Schedule {
   std::vector<float> hidden;           // h_{t-1}, [T][d]
   std::vector<float> embedding;        // e(x_t), [T][d]
   std::vector<Features> features;      // [T]
+  std::vector<float> surprisal;        // of x_t, nats, [T]; empty unless the policy is shown it
   std::vector<int> previous_actions;   // [T]; -1 is the start symbol
   std::vector<int> actions;            // [T], as executed
   std::vector<uint8_t> effective;      // [T]
@@ -26,6 +27,10 @@ struct Schedule {
   // Of the chosen actions at the rollout's temperature, by the inference network that chose them
   // and by the training network before the update; 0 on steps that are not effective.
   std::vector<float> inference_log_probs, old_log_probs;
+
+  // What the steps' spending is charged at, in the reward's unit, [T]; empty without prices
+  // (training/spending_price.h).
+  std::vector<float> charges;
 
   // Filled by assign_advantages.
   std::vector<float> returns;  // G_t

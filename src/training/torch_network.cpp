@@ -24,7 +24,7 @@ constexpr double layer_norm_eps = 1e-5;
 // The observations of N schedules of T steps as tensors.
 struct Batch {
   Tensor hidden, embedding;  // [N, T, d]
-  Tensor features;           // [N, T, 8]
+  Tensor scalars;            // [N, T, scalar_count]: the features, and the surprisal if shown
   Tensor previous, actions;  // [N, T], int64; the start symbol has the index A
 };
 
@@ -38,14 +38,16 @@ Batch make_batch(std::span<const Schedule* const> schedules, const PolicyNetwork
          shape.max_length);
   }
   Batch batch{at::empty({n, steps, d}, at::kFloat), at::empty({n, steps, d}, at::kFloat),
-              at::empty({n, steps, feature_count}, at::kFloat), at::empty({n, steps}, at::kLong),
-              at::empty({n, steps}, at::kLong)};
+              at::empty({n, steps, scalar_count(shape)}, at::kFloat),
+              at::empty({n, steps}, at::kLong), at::empty({n, steps}, at::kLong)};
   const size_t row = static_cast<size_t>(steps * d);
+  float* scalars = batch.scalars.data_ptr<float>();
   for (int64_t i = 0; i < n; ++i) {
     const Schedule& s = *schedules[static_cast<size_t>(i)];
     if (s.steps() != steps || s.hidden.size() != row || s.embedding.size() != row ||
         s.features.size() != static_cast<size_t>(steps) ||
-        s.previous_actions.size() != static_cast<size_t>(steps)) {
+        s.previous_actions.size() != static_cast<size_t>(steps) ||
+        (shape.surprisal && s.surprisal.size() != static_cast<size_t>(steps))) {
       fail("policy network: schedule {} of the batch is not {} steps of width {}", i, steps, d);
     }
     std::memcpy(batch.hidden.data_ptr<float>() + i * steps * d, s.hidden.data(),
@@ -54,8 +56,8 @@ Batch make_batch(std::span<const Schedule* const> schedules, const PolicyNetwork
                 row * sizeof(float));
     for (int64_t t = 0; t < steps; ++t) {
       const size_t u = static_cast<size_t>(t);
-      std::memcpy(batch.features.data_ptr<float>() + (i * steps + t) * feature_count,
-                  s.features[u].data(), sizeof(Features));
+      scalars = std::copy(s.features[u].begin(), s.features[u].end(), scalars);
+      if (shape.surprisal) *scalars++ = s.surprisal[u] / surprisal_unit;
       const int previous = s.previous_actions[u], action = s.actions[u];
       if (previous < -1 || previous >= shape.actions || action < 0 || action >= shape.actions) {
         fail("policy network: action {} after {} at step {}, but there are {} actions", action,
@@ -138,7 +140,7 @@ struct TorchNetwork::Impl {
   Tensor forward(const Batch& batch) const {
     const int64_t steps = batch.hidden.size(1);
     const Tensor scalars =
-        layer_norm(at::gelu(linear(batch.features, "scalar_proj.0")), "scalar_proj.2");
+        layer_norm(at::gelu(linear(batch.scalars, "scalar_proj.0")), "scalar_proj.2");
     const Tensor previous = at::embedding(p("action_emb.weight"), batch.previous);
     Tensor x = linear(at::cat({batch.hidden, batch.embedding, scalars, previous}, -1), "obs_proj");
     x = x + p("pos_emb.weight").slice(0, 0, steps);
@@ -148,7 +150,7 @@ struct TorchNetwork::Impl {
       x = x +
           linear(at::gelu(linear(layer_norm(x, block + ".ln2"), block + ".ff.0")), block + ".ff.2");
     }
-    const Tensor budget = batch.features.slice(-1, 2, 5);
+    const Tensor budget = batch.scalars.slice(-1, 2, 5);
     return linear(layer_norm(x, "ln_f"), "pi") +
            linear(at::gelu(linear(budget, "budget_head.0")), "budget_head.2");
   }

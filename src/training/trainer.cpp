@@ -83,7 +83,9 @@ class Trainer {
         guard_(config.budget_guard()),
         network_(shape_, first_parameters(), options.deterministic, guard_),
         optimiser_(network_, optimiser_options(config)),
-        log_(options.out) {}
+        log_(options.out) {
+    if (config.price_rate > 0) prices_.emplace(config.space, config.price_rate);
+  }
 
   TrainingOutcome run(std::stop_token stop) {
     require_same_on_all_ranks(identity_, group_);
@@ -208,6 +210,9 @@ class Trainer {
     earlier_seconds_ = state.seconds;
     metrics_ = state.metrics;
     gradient_norm_ = metrics_.gradient_norm;
+    if (prices_ && !metrics_.prices)
+      fail("{}: metrics: the field prices is missing", checkpoint_path().string());
+    if (prices_) prices_->restore(metrics_.prices);
     checkpointed_collections_ = collections_;
     if (!group_.leads()) return;
     if (const auto missing = log_.begin(collections_, run_record()); !missing.empty())
@@ -274,7 +279,7 @@ class Trainer {
                       std::make_shared<PolicyNetwork>(shape_, network_.parameters()));
   }
 
-  Collection collect(std::stop_token stop) {
+  Collection collect(SpendingPrices* prices, std::stop_token stop) {
     const auto snapshot = std::make_shared<const PolicyNetwork>(shape_, network_.parameters());
     const auto policy =
         make_learned_policy(config_.space, snapshot, config_.loss.temperature, config_.seed,
@@ -287,12 +292,14 @@ class Trainer {
     const auto on_rollout = [&](int step) {
       if (callbacks_.on_rollout) callbacks_.on_rollout(step, config_.horizon);
     };
-    return sol::collect(plan_, *policy, order_, position_, {on_batch, on_rollout}, stop);
+    return sol::collect(plan_, *policy, order_, position_, prices, {on_batch, on_rollout}, stop);
   }
 
   void collect_and_update(std::stop_token stop) {
     const Stopwatch time;
-    Collection collected = collect(stop);
+    std::optional<SpendingPrices> prices = prices_;  // a stopped collection leaves no trace
+    Collection collected = collect(prices ? &*prices : nullptr, stop);
+    prices_ = prices;
     const Stopwatch update_time;
     const double disagreement =
         assign_old_log_probs(network_, collected.schedules, config_, plan_.lanes);
@@ -313,6 +320,7 @@ class Trainer {
     metrics_.epoch = order_.epoch(position_ - 1);
     metrics_.budget_range_share = budget_range_share(config_, static_cast<uint64_t>(position_ - 1));
     summarise(collected, config_, metrics_);
+    if (prices_) metrics_.prices = prices_->table();
     metrics_.network_disagreement = largest(disagreement, group_);
     metrics_.loss = summary.mean.loss;
     metrics_.entropy = summary.mean.entropy;
@@ -362,6 +370,7 @@ class Trainer {
   TorchNetwork network_;
   AdamW optimiser_;
   RunLog log_;
+  std::optional<SpendingPrices> prices_;
   UpdateCounters counters_;
   int64_t collections_ = 0, position_ = 0;
   bool time_is_up_ = false;  // of this call; asked after a collection, as without any a run is none

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <set>
+
 #include "fake_model.h"
 #include "policy/policies.h"
+#include "policy/surprised_policy.h"
 #include "sol/error.h"
+#include "support.h"
 
 namespace sol {
 namespace {
@@ -120,6 +124,30 @@ TEST(BlockEvaluator, KeepsPrefixesWithinItsMemory) {
     EXPECT_EQ(first[0][b].nll, second[0][b].nll);
     EXPECT_EQ(first[0][b].actions, second[0][b].actions);
   }
+}
+
+TEST(BlockEvaluator, TheSurprisalIsOfTheBlocksOwnTokens) {
+  const auto model = load_model(test::test_data() / "golden" / "tiny_untied_f32",
+                                {.precision = Precision::f32, .deterministic = true});
+  const ProtocolOptions options = small_protocol();
+  const BlockDataset data = fake_blocks(2, options);
+  const auto fixed = make_fixed_policy(harsh_space());
+  const test::SurprisedPolicy surprised(harsh_space(), 5.8f);
+  const auto steps = static_cast<size_t>(options.horizon),
+             context = static_cast<size_t>(options.context);
+  BlockEvaluator evaluator(*model, data, {1}, options, 1 << 30);
+  evaluator.run(std::vector<Arm>{{fixed.get(), {0.5f, 0.6f, 0.7f}, 0}}, true);
+  // The prefix is kept, and lacks what this policy asks for.
+  const auto result = evaluator.run(std::vector<Arm>{{&surprised, {}, 0}}, true)[0][0];
+  ASSERT_EQ(surprised.seen.size(), steps);
+  float first = 0;
+  auto sequence = model->create(options.sequence);
+  ExtendItem item{sequence.get(), data.block(1).first(context), {}};
+  item.wanted.push_back({context - 1, {.target = data.block(1)[context], .log_prob = &first}});
+  model->extend({&item, 1});
+  EXPECT_EQ(surprised.seen[0], -first);
+  for (size_t t = 1; t < steps; ++t) EXPECT_EQ(surprised.seen[t], -result.log_probs[t - 1]) << t;
+  EXPECT_GT(std::set(result.actions.begin(), result.actions.end()).size(), 1u);
 }
 
 TEST(EvaluateArms, KeepsActionsAndLogProbabilitiesOnRequest) {

@@ -54,9 +54,7 @@ Controlled begin(FakeModel& model, const Policy& policy, int prefix, int horizon
           &policy,
           policy.begin(budget, horizon, {}),
           Episode(policy.space(), budget, {horizon, 4, 2}),
-          std::move(hidden),
-          {},
-          -1};
+          {.hidden = std::move(hidden)}};
 }
 
 void step(FakeModel& model, Controlled& controlled, int32_t token) {
@@ -81,7 +79,7 @@ TEST(DecodeStep, ShowsThePolicyWhatItNeedsAndExecutesItsAction) {
   EXPECT_EQ(policy.hidden[0], (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(policy.hidden[1], FakeModel::hidden(5, 20, executed));
   EXPECT_EQ(policy.hidden[2], FakeModel::hidden(6, 21, executed));
-  EXPECT_EQ(controlled.hidden, FakeModel::hidden(7, 22, executed));
+  EXPECT_EQ(controlled.last.hidden, FakeModel::hidden(7, 22, executed));
   Episode expected(policy.space(), {0.5f, 0.8f, 0.6f}, {4, 4, 2});
   for (int t = 0; t < 3; ++t) {
     const Observation& seen = policy.seen[static_cast<size_t>(t)];
@@ -130,7 +128,7 @@ TEST(DecodeStep, EntropyAndDriftAreThoseOfThePreviousSteps) {
   FakeModel model;
   const Recorder policy({.entropy = true, .drift = true});
   Controlled controlled = begin(model, policy, 20);
-  controlled.entropy = 0.25f;
+  controlled.last.entropy = 0.25f;
   step(model, controlled, 5);
   step(model, controlled, 9);
   step(model, controlled, 9);
@@ -154,6 +152,33 @@ TEST(DecodeStep, EntropyAndDriftAreThoseOfThePreviousSteps) {
   EXPECT_NEAR(policy.seen[2].drift, drift(first, second), 1e-6);
 }
 
+TEST(DecodeStep, TheSurprisalIsOfTheTokenThatTheStepTakes) {
+  FakeModel model;
+  const Recorder policy({.surprisal = true});
+  Controlled controlled = begin(model, policy, 20);
+  controlled.last.log_prob = -2.5f;
+  float log_prob = 0;
+  ControlledStep one{.controlled = &controlled, .token = 5, .out = {.target = 8}};
+  decode_step(model, {&one, 1});  // the caller does not ask for log p(8)
+  StepRecord record;
+  one = {.controlled = &controlled,
+         .token = 8,
+         .out = {.target = 3, .log_prob = &log_prob},
+         .record = &record};
+  decode_step(model, {&one, 1});
+  EXPECT_EQ(log_prob, -3.0f);
+  EXPECT_EQ(record.surprisal, 8.0f);
+  step(model, controlled, 3);  // whose successor nobody names
+  EXPECT_EQ(policy.seen[0].surprisal, 2.5f);
+  EXPECT_EQ(policy.seen[1].surprisal, 8.0f);
+  EXPECT_EQ(policy.seen[2].surprisal, 3.0f);
+  EXPECT_THAT(error_of([&] { step(model, controlled, 6); }),
+              HasSubstr("needs the log-probability of token 6"));
+  controlled.last.log_prob = 1e-7f;  // certain, but for rounding
+  step(model, controlled, 6);
+  EXPECT_EQ(policy.seen.back().surprisal, 0.0f);
+}
+
 TEST(DecodeStep, TheCallerGetsItsOutputsToo) {
   FakeModel model;
   const Recorder policy({.hidden = true, .entropy = true});
@@ -171,10 +196,10 @@ TEST(DecodeStep, TheCallerGetsItsOutputsToo) {
       .record = &record};
   decode_step(model, {&one, 1}, &times);
   EXPECT_EQ(hidden, FakeModel::hidden(5, 20, policy.space().action(0)));
-  EXPECT_EQ(controlled.hidden, hidden);
+  EXPECT_EQ(controlled.last.hidden, hidden);
   EXPECT_EQ(log_prob, -8);
   EXPECT_EQ(entropy, FakeModel::entropy(5));
-  EXPECT_EQ(controlled.entropy, entropy);
+  EXPECT_EQ(controlled.last.entropy, entropy);
   EXPECT_EQ(cost.bytes, 7u);
   EXPECT_GE(times.policy_seconds, 0);
   EXPECT_GT(times.policy_seconds + times.model_seconds, 0);

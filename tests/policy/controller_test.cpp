@@ -433,6 +433,23 @@ TEST(Controller, KeepsThatBudgetsAreEnforced) {
               HasSubstr("a budget of time cannot be enforced"));
 }
 
+TEST(Controller, KeepsWhetherItIsShownTheSurprisal) {
+  const TemporaryDirectory dir;
+  PolicyNetworkShape shape = controller().network().shape();
+  EXPECT_FALSE(shape.surprisal);
+  EXPECT_FALSE(controller().greedy_policy()->needs().surprisal);
+  shape.surprisal = true;
+  const Controller shown(
+      controller().space(), settings(),
+      std::make_shared<const PolicyNetwork>(shape, test::random_parameters(shape, 5)));
+  EXPECT_TRUE(shown.greedy_policy()->needs().surprisal);
+  shown.save(dir.path());
+  EXPECT_EQ(read_json(dir.path() / "controller.json")["format_version"], 6);
+  const Controller loaded = Controller::load(dir.path());
+  EXPECT_EQ(loaded.network().shape(), shape);
+  EXPECT_TRUE(same_parameters(loaded, shown));
+}
+
 TEST(Controller, ItsPolicyFavoursWhatIsNearToTheBudget) {
   const std::vector<float> hidden(12, 0.25f), embedding(12, -0.5f);
   Observation seen;

@@ -84,8 +84,8 @@ TEST_P(SignalPoliciesOnAModel, AgreeWithTheReference) {
         item.wanted.push_back({context - 1, {.hidden = hidden.data(), .entropy = &entropy}});
         model->extend({&item, 1});
         Controlled controlled =
-            begin_controlled(std::move(sequence), *policy, run.target, run.horizon, {}, hidden,
-                             entropy, ids[context - 1]);
+            begin_controlled(std::move(sequence), *policy, run.target, run.horizon, {},
+                             {.hidden = hidden, .entropy = entropy}, ids[context - 1]);
         for (int t = 0; t < run.horizon; ++t) {
           const auto at = static_cast<size_t>(t);
           float log_prob = 0;

@@ -208,7 +208,8 @@ TEST_F(ConfigText, ErrorsNameTheLineInTheFileWithOverridesToo) {
   }
   EXPECT_THAT(
       error(std::string(minimal) + "reward: {lvel: process}\n"),
-      HasSubstr("known here: gamma, level, norm, returns, spent_baseline, task_kl, whiten"));
+      HasSubstr(
+          "known here: gamma, level, norm, price_rate, returns, spent_baseline, task_kl, whiten"));
   const std::string actions = "name: x\nactions: {keep: [0.5, 1.0], prune: [s100], quant: [q16]}\n";
   EXPECT_THAT(error(actions + "budgets:\n  keep: [0.6, 1.1]\n"),
               HasSubstr("c.yaml, line 4: budgets.keep is 1.1"));
@@ -306,6 +307,27 @@ TEST_F(ConfigText, SpendingIsABaselineWhereItCanBe) {
                     "budgets: {time: [0.4, 0.9]}\n" +
                     on),
               HasSubstr("line 4: reward.spent_baseline: what is spent"));
+}
+
+TEST_F(ConfigText, SpendingHasAPriceWhereBudgetsAreEnforced) {
+  using testing::HasSubstr;
+  const std::string base = minimal, on = "reward: {price_rate: 0.05}\n";
+  EXPECT_EQ(load(base).price_rate, 0.0);
+  EXPECT_FALSE(load(base).to_json()["reward"].contains("price_rate"));
+  const TrainingConfig c = load(base + on, {{"budgets.enforced", "true"}});
+  EXPECT_EQ(c.price_rate, 0.05);
+  EXPECT_EQ(c.to_json()["reward"]["price_rate"], 0.05);
+  EXPECT_THAT(error(base + on), HasSubstr("line 5: reward.price_rate: prices move until"));
+  EXPECT_THAT(error(base + "reward: {price_rate: -1}\n"),
+              HasSubstr("line 5: reward.price_rate is -1"));
+}
+
+TEST_F(ConfigText, ThePolicyIsShownTheSurprisalWhereAskedFor) {
+  EXPECT_FALSE(load(minimal).network_shape(64).surprisal);
+  EXPECT_FALSE(load(minimal).to_json()["policy"].contains("surprisal"));
+  const TrainingConfig c = load(minimal, {{"policy.surprisal", "true"}});
+  EXPECT_TRUE(c.network_shape(64).surprisal);
+  EXPECT_EQ(c.to_json()["policy"]["surprisal"], true);
 }
 
 TEST_F(ConfigText, NothingIsDistilledUnlessAskedFor) {

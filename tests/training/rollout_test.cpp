@@ -160,6 +160,43 @@ TEST(Rollout, LearnedPolicySamplesAndAgreesWithTheTrainingNetwork) {
   EXPECT_EQ(distinct, 7);
 }
 
+TEST(Rollout, TheSurprisalIsThatOfTheTokenJustRead) {
+  SmallRollout small;
+  EXPECT_TRUE(
+      roll_out(*small.model, *small.policy, small.config, small.inputs)[0].surprisal.empty());
+  small.shape.surprisal = true;
+  const auto parameters = initial_parameters(small.shape, 1);
+  const auto policy = make_learned_policy(
+      small.space, std::make_shared<PolicyNetwork>(small.shape, parameters), 1.3, 11);
+  const auto schedules = roll_out(*small.model, *policy, small.config, small.inputs);
+  const auto context = static_cast<size_t>(small.config.context);
+  for (size_t n = 0; n < schedules.size(); ++n) {
+    const Schedule& s = schedules[n];
+    ASSERT_EQ(s.surprisal.size(), 16u);
+    const auto ids = small.inputs[n / 4].ids;
+    float first = 0;
+    auto sequence = small.model->create(small.config.sequence);
+    ExtendItem item{sequence.get(), ids.first(context), {}};
+    item.wanted.push_back({context - 1, {.target = ids[context], .log_prob = &first}});
+    small.model->extend({&item, 1});
+    EXPECT_NEAR(s.surprisal[0], -first, 1e-5) << n;
+    for (size_t t = 1; t < 16; ++t)
+      EXPECT_EQ(s.surprisal[t], -s.log_likelihood[t - 1]) << n << ' ' << t;
+  }
+  // Both networks look at it, in the same way.
+  const TorchNetwork network(small.shape, parameters);
+  const auto log_probs = network.log_probs(pointers(schedules), 1.3);
+  for (size_t n = 0; n < schedules.size(); ++n)
+    EXPECT_LE(largest_difference(std::span(log_probs).subspan(16 * n, 16),
+                                 schedules[n].inference_log_probs),
+              1e-4);
+  auto other = schedules;
+  other[0].surprisal[3] += 1;
+  const auto changed = network.log_probs(pointers(other), 1.3);
+  EXPECT_EQ(changed[2], log_probs[2]);
+  EXPECT_NE(changed[3], log_probs[3]);
+}
+
 TEST(Rollout, EnforcedBudgetsAreMetAndBothNetworksAgreeOnWhatIsClosed) {
   for (const double prior : {0.0, 2.0}) {
     SmallRollout small;

@@ -68,6 +68,23 @@ TEST_F(RanksTest, DeterministicRunsDoNotDependOnTheNumberOfRanks) {
   }
 }
 
+TEST_F(RanksTest, PricesAreTheSameOnAllRanks) {
+  deterministic_ = true;
+  config_.enforced = config_.policy.surprisal = true;
+  config_.price_rate = 0.1;
+  model_ = load_model(test_data() / "golden" / "tiny_untied_f32",
+                      {.precision = Precision::f32, .deterministic = true});
+  train(out("one"));
+  const auto prices = seen_.back().prices;
+  ASSERT_TRUE(prices);
+  EXPECT_THAT(train_ranks(2, out("two")), testing::Each(testing::IsEmpty()));
+  EXPECT_EQ(seen_.back().prices, prices);
+  EXPECT_EQ(weights(out("two")), weights(out("one")));
+  EXPECT_THAT(train_ranks(2, out("parts"), false, 1), testing::Each(testing::IsEmpty()));
+  EXPECT_THAT(train_ranks(2, out("parts"), true), testing::Each(testing::IsEmpty()));
+  EXPECT_EQ(weights(out("parts")), weights(out("one")));
+}
+
 TEST_F(RanksTest, OtherRunsDifferByRounding) {
   // Three ranks cannot share the lanes of a deterministic run evenly, so that their gradients are
   // summed otherwise. The model's own products must not depend on the batch's size here: a rounding

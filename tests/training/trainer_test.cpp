@@ -257,6 +257,31 @@ TEST_F(TrainerTest, WhiteningOverGroupsSurvivesResumption) {
                              testing::HasSubstr("group")));
 }
 
+TEST_F(TrainerTest, PricesAndTheSurprisalSurviveResumption) {
+  config_.enforced = true;
+  train(out("without"));
+  EXPECT_FALSE(seen_.back().prices);
+  config_.price_rate = 0.1;
+  train(out("priced"));
+  EXPECT_NE(weights(out("priced")), weights(out("without")));
+  config_.policy.surprisal = true;
+  seen_.clear();
+  train(out("whole"));
+  EXPECT_NE(weights(out("whole")), weights(out("priced")));
+  EXPECT_TRUE(Controller::load(out("whole")).network().shape().surprisal);
+  ASSERT_TRUE(seen_.back().prices);
+  EXPECT_NE(*seen_.back().prices, *seen_.front().prices);
+  EXPECT_EQ(metrics_from_json(to_json(seen_.back()), "").prices, seen_.back().prices);
+  train(out("parts"), false, 2);
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+  EXPECT_EQ(read_json(out("parts") / "controller.json")["training"]["last_collection"]["prices"],
+            read_json(out("whole") / "controller.json")["training"]["last_collection"]["prices"]);
+  config_.price_rate = 0.2;
+  EXPECT_THAT(error(out("parts"), true),
+              testing::AllOf(testing::HasSubstr("another run"), testing::HasSubstr("price_rate")));
+}
+
 TEST_F(TrainerTest, ACurriculumWidensTheBudgetsAndSurvivesResumption) {
   config_.curriculum = {.share = 0.8, .width = 0.25};
   train(out("whole"));

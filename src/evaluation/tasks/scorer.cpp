@@ -78,9 +78,7 @@ StepTotals sum_of(std::span<const StepTotals> totals) {
 // A sequence after a dense pass, with what a policy observes there.
 struct Scorer::Dense {
   std::unique_ptr<Sequence> sequence;
-  // Without any token before it a policy sees zeros, as in generation.
-  std::vector<float> hidden;
-  float entropy = -1;
+  LastPosition last;  // without any token before it a policy sees zeros, as in generation
 };
 
 // One request under one arm.
@@ -130,12 +128,14 @@ std::vector<Scorer::Dense> Scorer::shared_prefixes(std::span<const RequestGroup>
   for (size_t i = 0; i < groups.size(); ++i) {
     Dense& prefix = prefixes[i];
     prefix.sequence = model_.create(options_.sequence);
-    prefix.hidden.assign(hidden_size_, 0.0f);
-    const size_t length = shared_length(groups[i]);
+    prefix.last = {.hidden = std::vector<float>(hidden_size_, 0.0f), .log_prob = 0.0f};
+    size_t length = shared_length(groups[i]);
+    // What follows the last shared token may differ from request to request.
+    if (needs.surprisal && length > 0) --length;
     if (length > 0)
       items.push_back(observed_extend(*prefix.sequence,
-                                      std::span(groups[i].requests[0].tokens).first(length), needs,
-                                      hidden_size_, prefix.hidden, nullptr, prefix.entropy));
+                                      std::span(groups[i].requests[0].tokens).first(length),
+                                      {.prompt = true}, needs, hidden_size_, prefix.last));
   }
   if (!items.empty()) model_.extend(items, stop);
   return prefixes;
@@ -188,8 +188,7 @@ std::vector<Scorer::Dense> Scorer::contexts(std::span<const RequestGroup> groups
   std::vector<Dense> contexts;
   for (size_t i = 0; i < groups.size(); ++i) {
     auto children = model_.fork(*prefixes[i].sequence, static_cast<int>(groups[i].requests.size()));
-    for (auto& child : children)
-      contexts.push_back({std::move(child), prefixes[i].hidden, prefixes[i].entropy});
+    for (auto& child : children) contexts.push_back({std::move(child), prefixes[i].last});
   }
   std::vector<ExtendItem> items;
   auto context = contexts.begin();
@@ -199,8 +198,9 @@ std::vector<Scorer::Dense> Scorer::contexts(std::span<const RequestGroup> groups
       const auto at = static_cast<size_t>(dense.sequence->length());
       const auto rest = std::span(request.tokens).subspan(at, request.context - 1 - at);
       if (rest.empty()) continue;
-      items.push_back(observed_extend(*dense.sequence, rest, needs, hidden_size_, dense.hidden,
-                                      nullptr, dense.entropy));
+      items.push_back(observed_extend(
+          *dense.sequence, rest, {.token = request.tokens[request.context - 1], .prompt = true},
+          needs, hidden_size_, dense.last));
     }
   if (!items.empty()) model_.extend(items, stop);
   return contexts;
@@ -213,6 +213,7 @@ std::vector<Scorer::Running> Scorer::begin(std::span<const RequestGroup> groups,
     const Policy::Needs one = arm.policy->needs();
     needs.entropy = needs.entropy || one.entropy;
     needs.drift = needs.drift || one.drift;
+    needs.surprisal = needs.surprisal || one.surprisal;
   }
   const std::vector<Dense> dense = contexts(groups, needs, stop);
   std::vector<Running> running;
@@ -224,14 +225,14 @@ std::vector<Scorer::Running> Scorer::begin(std::span<const RequestGroup> groups,
       for (size_t a = 0; a < arms.size(); ++a) {
         const EpisodeId id{.sequence = group.id,
                            .rollout = arms[a].rollout + static_cast<uint32_t>(group.id)};
-        running.push_back({.arm = &arms[a],
-                           .document = group.id,
-                           .request = &request,
-                           .score = nullptr,
-                           .controlled = begin_controlled(
-                               std::move(children[a]), *arms[a].policy, arms[a].budget,
-                               options_.horizon, id, context->hidden, context->entropy, before),
-                           .next = request.context - 1});
+        running.push_back(
+            {.arm = &arms[a],
+             .document = group.id,
+             .request = &request,
+             .score = nullptr,
+             .controlled = begin_controlled(std::move(children[a]), *arms[a].policy, arms[a].budget,
+                                            options_.horizon, id, context->last, before),
+             .next = request.context - 1});
       }
       ++context;
     }
@@ -249,8 +250,8 @@ void Scorer::refresh(std::span<Running> running, std::stop_token stop) {
       model_.truncate(*controlled.sequence, static_cast<int>(one.next - horizon));
       items.push_back(observed_extend(
           *controlled.sequence, std::span(one.request->tokens).subspan(one.next - horizon, horizon),
-          controlled.policy->needs(), hidden_size_, controlled.hidden, &controlled.earlier_hidden,
-          controlled.entropy));
+          {.token = one.request->tokens[one.next]}, controlled.policy->needs(), hidden_size_,
+          controlled.last));
       one.compressed = false;
     }
     ++one.episode;

@@ -9,6 +9,7 @@
 #include "policy/controlled.h"
 #include "policy/generation.h"
 #include "policy/policies.h"
+#include "policy/surprised_policy.h"
 #include "support.h"
 #include "throws.h"
 
@@ -48,22 +49,27 @@ RequestScore plainly(FrozenModel& model, const TokenRequest& request, const Arm&
                      uint64_t document, const ScoringOptions& options) {
   RequestScore score;
   auto sequence = model.create(options.sequence);
-  std::vector<float> hidden(static_cast<size_t>(model.config().hidden_size), 0.0f);
+  LastPosition last{
+      .hidden = std::vector<float>(static_cast<size_t>(model.config().hidden_size), 0.0f),
+      .log_prob = 0};
   const auto extend = [&](Sequence& to, size_t from, size_t count) {
     ExtendItem item{&to, std::span(request.tokens).subspan(from, count), {}};
-    item.wanted.push_back({count - 1, {.hidden = hidden.data()}});
+    item.wanted.push_back({count - 1,
+                           {.hidden = last.hidden.data(),
+                            .target = request.tokens[from + count],
+                            .log_prob = &last.log_prob}});
     model.extend({&item, 1});
   };
   if (request.context > 1) extend(*sequence, 0, request.context - 1);
   EpisodeId id{.sequence = document, .rollout = static_cast<uint32_t>(document)};
   Controlled controlled =
-      begin_controlled(std::move(sequence), *arm.policy, arm.budget, options.horizon, id, hidden);
+      begin_controlled(std::move(sequence), *arm.policy, arm.budget, options.horizon, id, last);
   for (size_t at = request.context - 1; at + 1 < request.tokens.size(); ++at) {
     if (controlled.episode.finished()) {
       const auto horizon = static_cast<size_t>(options.horizon);
       model.truncate(*controlled.sequence, static_cast<int>(at - horizon));
       extend(*controlled.sequence, at - horizon, horizon);
-      controlled.hidden = hidden;
+      controlled.last = last;
       ++id.episode;
       begin_episode(controlled, arm.budget, options.horizon, id);
     }
@@ -102,6 +108,33 @@ TEST_F(ScorerTest, DecodingEqualsOneRequestAtATime) {
         EXPECT_EQ(got.spent.steps, expected.spent.steps);
       }
   EXPECT_NE(results[0][0][0].log_likelihood, results[2][0][0].log_likelihood);
+}
+
+TEST(ScorerOnAModel, EveryRequestsFirstTokenHasItsOwnSurprisal) {
+  const auto model = load_model(test_data() / "golden" / "tiny_untied_f32",
+                                {.precision = Precision::f32, .deterministic = true});
+  const SurprisedPolicy surprised(space(), 5.8f), alone(space(), 5.8f);
+  const std::vector<Arm> arms{{&surprised, {}}}, own{{&alone, {}}};
+  const ScoringOptions options{.sequence = {}, .horizon = 3, .batch = 1};
+  // Contexts that share all but their last token, all of them, and nothing.
+  const std::vector<RequestGroup> groups{
+      {.id = 0, .requests = {{{1, 2, 3, 4, 5, 9}, 4}, {{1, 2, 3, 7, 5, 9}, 4}}},
+      {.id = 1, .requests = {{{1, 2, 3, 4, 5, 9}, 5}, {{1, 2, 3, 4, 5, 8}, 5}}},
+      {.id = 2, .requests = {{{3, 4, 5}, 1}, {{8, 4, 5}, 1}}}};
+  const auto results = Scorer(*model, options).decode(groups, arms)[0];
+  for (const RequestGroup& group : groups)
+    for (size_t r = 0; r < group.requests.size(); ++r) {
+      const RequestScore score = plainly(*model, group.requests[r], own[0], group.id, options);
+      EXPECT_NEAR(results[group.id][r].log_likelihood, score.log_likelihood, 1e-4);
+    }
+  // Jobs run by length, so the same values come in another order.
+  ASSERT_EQ(surprised.seen.size(), alone.seen.size());
+  std::ranges::sort(surprised.seen);
+  std::ranges::sort(alone.seen);
+  for (size_t i = 0; i < alone.seen.size(); ++i)
+    EXPECT_NEAR(surprised.seen[i], alone.seen[i], 1e-4) << i;
+  EXPECT_EQ(alone.seen[1], 0.0f);  // nothing stands before a context of one token
+  EXPECT_GT(alone.seen[2], 0.0f);
 }
 
 TEST_F(ScorerTest, DecodingDoesNotDependOnTheBatch) {
@@ -249,6 +282,11 @@ TEST(ScorerOnAModel, AgreesWithGeneration) {
   expect_as_generation(*model, *make_constant_policy(parse_action("k020-s050-q6")), budget);
   expect_as_generation(*model, *make_entropy_policy(space(), model->config().vocab_size), budget);
   expect_as_generation(*model, *make_drift_policy(space()), budget);
+  const SurprisedPolicy surprised(space(), 3.0f);
+  expect_as_generation(*model, surprised, budget);
+  // First by the generation, then by the scorer: 11 steps, of 3 episodes.
+  ASSERT_EQ(surprised.seen.size(), 22u);
+  for (size_t t = 0; t < 11; ++t) EXPECT_EQ(surprised.seen[t], surprised.seen[11 + t]) << t;
 }
 
 }  // namespace
