@@ -184,8 +184,11 @@ double BlockEvaluator::refresh_seconds(size_t block, Controlled& controlled, std
           .subspan(static_cast<size_t>(options_.context), static_cast<size_t>(options_.horizon));
   const Stopwatch watch;
   model_.truncate(*controlled.sequence, options_.context);
-  ExtendItem item{.sequence = controlled.sequence.get(), .tokens = tokens, .wanted = {}};
-  item.wanted.push_back({tokens.size() - 1, {.hidden = controlled.last.hidden.data()}});
+  ExtendItem item = observed_extend(
+      *controlled.sequence, tokens,
+      {.token = blocks_.block(indices_[block])[static_cast<size_t>(options_.block_length() - 1)]},
+      controlled.policy->needs(), static_cast<size_t>(model_.config().hidden_size),
+      controlled.last);
   model_.extend({&item, 1}, stop);
   return watch.seconds();
 }

@@ -66,8 +66,9 @@ Observation observe(const ControlledStep& step, Embeddings& embeddings, size_t h
         sequence.policy->name(), hidden_size, last.hidden.size());
   if (needs.surprisal && std::isnan(last.log_prob))
     fail(
-        "policy \"{}\" needs the log-probability of token {} at the previous position; ask for it "
-        "there, or set it",
+        "policy \"{}\" needs the log-probability of token {} at the previous position, which "
+        "nobody "
+        "asked for there, or which is not a number because the model is broken",
         sequence.policy->name(), step.token);
 
   Observation seen;
@@ -198,7 +199,7 @@ ExtendItem observed_extend(Sequence& sequence, std::span<const int32_t> tokens,
   last.hidden.resize(hidden_size);
   OutputRequest out{.hidden = last.hidden.data()};
   if (needs.entropy) out.entropy = &last.entropy;
-  if (needs.surprisal && after.token >= 0) {
+  if (needs.surprisal) {
     out.target = after.token;
     out.log_prob = &last.log_prob;
   }

@@ -30,7 +30,8 @@ struct LastPosition {
   std::vector<float> earlier_hidden{};  // h_{t-2}, kept when the policy needs drift; empty at the
                                         // first decoded token, whose drift is its embedding's
   float entropy = -1;                   // of the logits there, nats; < 0: nobody said
-  // log p(x_t) by these logits, nats, of the token that the next step takes; NaN: nobody said.
+  // log p(x_t) by these logits, nats, of the token that the next step takes; NaN: nobody said, or
+  // the logits are no numbers.
   float log_prob = std::numeric_limits<float>::quiet_NaN();
 };
 
@@ -59,7 +60,7 @@ void begin_episode(Controlled& controlled, const Budget& budget, int horizon, co
 
 // What a dense pass is followed by.
 struct AfterExtend {
-  int32_t token = -1;   // that the next step takes; -1: unknown, and log_prob stays as it is
+  int32_t token;        // that the next step takes
   bool prompt = false;  // it is the first decoded one: no earlier hidden state is kept
 };
 

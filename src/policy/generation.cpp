@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <iterator>
 #include <span>
 
@@ -201,8 +202,10 @@ int32_t Generation::complete_step() {
             : sampler_.sample(logits_, static_cast<uint32_t>(chosen), options_.index);
   tokens_.push_back(token);
   result_.tokens.push_back(token);
-  if (controlled_.policy->needs().surprisal)
+  if (controlled_.policy->needs().surprisal) {
     controlled_.last.log_prob = log_probability(logits_, token);
+    if (!std::isfinite(controlled_.last.log_prob)) fail("the model's logits are not finite");
+  }
   const std::vector<int>& ends = model_.config().eos_token_ids;
   if (!given && !options_.ignore_end && std::find(ends.begin(), ends.end(), token) != ends.end())
     finish(FinishReason::end_token);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/fail.h"
+#include "policy/axis.h"
 
 namespace sol {
 namespace {
@@ -91,12 +92,11 @@ void read(const Json& json, const char* field, std::array<double, 3>& out,
   }
 }
 
-constexpr std::array<const char*, 3> budget_names{"kappa", "rho", "eta"};
-
 // {"kappa": [price, ...], "rho": ..., "eta": ...}
 Json to_json(const PriceTable& prices) {
   Json json = Json::object();
-  for (size_t axis = 0; axis < prices.size(); ++axis) json[budget_names[axis]] = prices[axis];
+  for (const Axis axis : all_axes)
+    json[std::string(name(axis))] = prices[static_cast<size_t>(axis)];
   return json;
 }
 
@@ -105,17 +105,19 @@ void read(const Json& json, const char* field, std::optional<PriceTable>& out,
   if (!json.contains(field)) return;
   out.emplace();
   const Json& axes = json[field];
-  for (size_t axis = 0; axis < out->size(); ++axis) {
+  for (const Axis axis : all_axes) {
+    const std::string key(name(axis));
     const auto wrong = [&] {
-      fail("{}: field \"{}\" must have a list \"{}\" of {} prices", where, field,
-           budget_names[axis], price_places);
+      fail("{}: field \"{}\" must have a list \"{}\" of {} prices", where, field, key,
+           price_places);
     };
-    if (!axes.is_object() || !axes.contains(budget_names[axis])) wrong();
-    const Json& list = axes[budget_names[axis]];
+    if (!axes.is_object() || !axes.contains(key)) wrong();
+    const Json& list = axes[key];
     if (!list.is_array() || list.size() != price_places) wrong();
     for (size_t k = 0; k < list.size(); ++k) {
-      if (!list[k].is_number()) wrong();
-      (*out)[axis][k] = list[k].get<double>();
+      if (!list[k].is_number() && !list[k].is_null()) wrong();
+      (*out)[static_cast<size_t>(axis)][k] =
+          list[k].is_null() ? std::numeric_limits<double>::quiet_NaN() : list[k].get<double>();
     }
   }
 }

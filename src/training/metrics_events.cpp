@@ -1,5 +1,7 @@
 #include "training/metrics_events.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 #include <map>
@@ -60,6 +62,13 @@ std::vector<EventScalar> metric_scalars(const CollectionMetrics& metrics) {
     return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
   };
   for (const auto& [field, value] : json.items()) {
+    if (field == "prices") {
+      for (const auto& [axis, prices] : value.items())
+        for (size_t k = 0; k < prices.size(); ++k)
+          scalars.push_back(
+              {fmt::format("price_{}/{:.1f}", axis, static_cast<double>(k) / (price_places - 1)),
+               number(prices[k])});
+    }
     if (field == "collection" || value.is_object()) continue;
     const auto found = tags().find(field);
     const std::string tag = found == tags().end() ? field : found->second;

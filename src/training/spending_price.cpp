@@ -27,11 +27,11 @@ constexpr double few_visits = 20;
 
 // Of one step of a group: each schedule's values less the mean of them all.
 template <typename Value>
-std::vector<double> centred(size_t group_size, const Value& value) {
+std::vector<double> centred(size_t group_size, const Value& value_of) {
   std::vector<double> out(group_size);
   double mean = 0;
   for (size_t k = 0; k < group_size; ++k)
-    mean += (out[k] = value(k)) / static_cast<double>(group_size);
+    mean += (out[k] = value_of(k)) / static_cast<double>(group_size);
   for (double& x : out) x -= mean;
   return out;
 }
@@ -68,6 +68,14 @@ double deviation_within_groups(std::span<const Schedule> schedules, size_t group
 SpendingPrices::SpendingPrices(const ActionSpace& space, double rate) : space_(space), rate_(rate) {
   if (!(rate > 0 && std::isfinite(rate)))
     fail("a price of spending: its rate {} must be more than 0", rate);
+}
+
+void SpendingPrices::restore(const PriceTable& table) {
+  constexpr double most = 1e6;
+  for (const auto& prices : table)
+    for (const double price : prices)
+      if (!(std::abs(price) <= most)) fail("a price of spending of {} makes no sense", price);
+  table_ = table;
 }
 
 std::vector<SpendingPrices::Step> SpendingPrices::steps_of(const Schedule& schedule) const {

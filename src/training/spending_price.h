@@ -1,7 +1,7 @@
 // A price of spending, which is not in the paper (docs/arithmetic.md, "A price of spending"): from
 // a step's reward goes what its levels cost. How much that is depends on what was left of the
 // budget per step before it, and moves from batch to batch until, of each such state, as much is
-// spent as was left.
+// spent as was left: shadow prices by dual ascent, as in budget pacing.
 #pragma once
 
 #include <array>
@@ -32,14 +32,15 @@ class SpendingPrices {
 
   // Empty before the first batch.
   const std::optional<PriceTable>& table() const { return table_; }
-  void restore(const std::optional<PriceTable>& table) { table_ = table; }
+  // Throws Error for prices that are not finite or beyond reason.
+  void restore(const PriceTable& table);
 
  private:
   // What an axis' levels are over the way from its lowest to its highest, in [0, 1].
   using Shares = std::array<double, 3>;
   struct Step {
     bool counts = false;
-    bool last = false;  // what is spent there is what is left
+    bool last = false;  // of those that count: what is spent there is decided by then
     Shares spent{}, left{};
   };
   std::vector<Step> steps_of(const Schedule& schedule) const;

@@ -56,6 +56,7 @@ Schedule lengthened(const Schedule& from, int horizon, int hidden_size) {
     row(from.hidden, out.hidden);
     row(from.embedding, out.embedding);
     out.features.push_back(from.features[s]);
+    if (!from.surprisal.empty()) out.surprisal.push_back(from.surprisal[s]);
     out.previous_actions.push_back(from.previous_actions[s]);
     out.actions.push_back(from.actions[s]);
     out.effective.push_back(1);

@@ -210,14 +210,22 @@ class Trainer {
     earlier_seconds_ = state.seconds;
     metrics_ = state.metrics;
     gradient_norm_ = metrics_.gradient_norm;
-    if (prices_ && !metrics_.prices)
-      fail("{}: metrics: the field prices is missing", checkpoint_path().string());
-    if (prices_) prices_->restore(metrics_.prices);
+    if (prices_) restore_prices();
     checkpointed_collections_ = collections_;
     if (!group_.leads()) return;
     if (const auto missing = log_.begin(collections_, run_record()); !missing.empty())
       note(fmt::format("{} lacks the lines of collections {}; the run itself lacks nothing",
                        (options_.out / "train.jsonl").string(), shown_numbers(missing)));
+  }
+
+  void restore_prices() {
+    const std::string where = checkpoint_path().string() + ": metrics";
+    if (!metrics_.prices) fail("{}: the field prices is missing", where);
+    try {
+      prices_->restore(*metrics_.prices);
+    } catch (const Error& error) {
+      fail("{}: {}", where, error.what());
+    }
   }
 
   void checkpoint() {

@@ -25,6 +25,12 @@ TEST(PlanCommand, SaysMemoryAndTime) {
     EXPECT_THAT(result.out, testing::HasSubstr(part));
 }
 
+TEST(PlanCommand, MeasuresWhatThePolicyIsShown) {
+  const RunResult result = plan({"--set", "policy.surprisal=true"});
+  EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+  EXPECT_THAT(result.out, testing::HasSubstr("a collection"));
+}
+
 TEST(PlanCommand, SaysWhatToLower) {
   const RunResult result = plan({"--memory-limit", "0.4", "--set", "rollout.batch=512"});
   EXPECT_EQ(result.code, 1);

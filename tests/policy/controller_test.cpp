@@ -448,6 +448,14 @@ TEST(Controller, KeepsWhetherItIsShownTheSurprisal) {
   const Controller loaded = Controller::load(dir.path());
   EXPECT_EQ(loaded.network().shape(), shape);
   EXPECT_TRUE(same_parameters(loaded, shown));
+  Json json = read_json(dir.path() / "controller.json");
+  const auto error_with = [&](const Json& value) {
+    json["network"]["surprisal"] = value;
+    overwrite(dir.path() / "controller.json", json.dump());
+    return error_of([&] { Controller::load(dir.path()); });
+  };
+  EXPECT_THAT(error_with("yes"), HasSubstr("surprisal"));
+  EXPECT_THAT(error_with(false), HasSubstr("scalar_proj.0.weight\" is [64, 9], expected [64, 8]"));
 }
 
 TEST(Controller, ItsPolicyFavoursWhatIsNearToTheBudget) {

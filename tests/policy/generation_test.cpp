@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
 #include "policy/cost_table.h"
 #include "policy/policies.h"
+#include "policy/surprised_policy.h"
 #include "sol/error.h"
 #include "support.h"
 
@@ -191,6 +193,49 @@ TEST(Generation, RealisedBudgetsCountEffectiveStepsOnly) {
   EXPECT_FLOAT_EQ(result.realised.eta, (0.25f + 1 + 0.25f + 1 + 1 + 0.25f) / 6);
   EXPECT_GT(result.bytes, 0u);
   EXPECT_LT(result.attended, 1.0);
+}
+
+TEST(Generation, TheSurprisalIsOfTheTokensThatWereChosen) {
+  const auto model = tiny_model();
+  const ActionSpace space({0.25f, 1.0f}, {0.5f, 1.0f}, {4, 16});
+  const test::SurprisedPolicy policy(space, 5.5f);
+  const GenerationOptions options = options_for(9);
+  const GenerationResult result = generate(*model, policy, prompt_of(12), options);
+  ASSERT_EQ(policy.seen.size(), 9u);
+  // An episode's first token: by a dense pass over what is before it, also after a refresh.
+  std::vector<int32_t> text = prompt_of(12);
+  text.insert(text.end(), result.tokens.begin(), result.tokens.end());
+  for (const size_t step : {0, horizon, 2 * horizon}) {
+    const size_t at = 11 + step;
+    const auto sequence = model->create({});
+    float log_prob = 0;
+    ExtendItem item{sequence.get(), std::span(text).first(at), {}};
+    item.wanted.push_back({at - 1, {.target = text[at], .log_prob = &log_prob}});
+    model->extend({&item, 1});
+    EXPECT_NEAR(policy.seen[step], -log_prob, 1e-4) << step;
+  }
+  // Without refreshes, and within an episode, by the step before.
+  GenerationOptions plain = options;
+  plain.refresh = false;
+  const test::SurprisedPolicy other(space, 5.5f);
+  Generation generation(*model, other, prompt_of(12), plain);
+  std::vector<float> expected;
+  Generation* const alone[] = {&generation};
+  run_dense(*model, alone);
+  while (!generation.finished()) {
+    ControlledStep step = generation.next_step();
+    decode_step(*model, {&step, 1});
+    const auto token = static_cast<size_t>(generation.complete_step());
+    double sum = 0;
+    for (const float logit : generation.logits()) sum += std::exp(static_cast<double>(logit));
+    expected.push_back(
+        static_cast<float>(std::log(sum) - static_cast<double>(generation.logits()[token])));
+  }
+  for (size_t t = 1; t < other.seen.size(); ++t)
+    EXPECT_NEAR(other.seen[t], expected[t - 1], 1e-4) << t;
+  const test::SurprisedPolicy lone(space, 5.5f);
+  generate(*model, lone, {7}, options_for(1));
+  EXPECT_EQ(lone.seen, std::vector<float>{0.0f});  // nothing is before it
 }
 
 TEST(Generation, APromptOfOneTokenIsEnough) {

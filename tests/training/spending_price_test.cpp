@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "policy/axis.h"
+#include "policy/budget_guard.h"
 #include "sol/error.h"
 #include "support.h"
 #include "training/advantage.h"
@@ -28,7 +29,7 @@ Schedule schedule(std::vector<int> actions, std::vector<float> rewards, const Bu
 // Groups of four schedules with random actions whose steps are worth what they spend at `worth`,
 // per axis and for the whole way between its levels, beside something of the token's own.
 std::vector<Schedule> random_batch(const ActionSpace& space, int groups, size_t steps,
-                                   const std::array<double, 3>& worth, double noise = 0) {
+                                   const std::array<double, 3>& worth) {
   Random random({.seed = 3, .stream = RandomStream::test});
   std::vector<Schedule> out;
   for (int g = 0; g < groups; ++g) {
@@ -41,7 +42,7 @@ std::vector<Schedule> random_batch(const ActionSpace& space, int groups, size_t 
         actions.push_back(static_cast<int>(random.below(static_cast<uint64_t>(space.size()))));
         const Action action = space.action(actions.back());
         const Budget spent{action.kappa, action.rho, action.eta()};
-        double reward = own[t] + noise * (random.uniform_double() - 0.5);
+        double reward = own[t];
         for (const Axis axis : all_axes) {
           const auto levels = space.levels(axis);
           if (space.on(axis))
@@ -96,21 +97,51 @@ TEST(SpendingPrices, AreReadBetweenTheirPlacesByWhatIsLeftPerStep) {
   EXPECT_NEAR(one[0].charges[0], 25 + 2, 1e-4);
   EXPECT_NEAR(one[0].charges[1], 0 + 2, 1e-4);  // the lowest level costs nothing
   EXPECT_NEAR(one[0].charges[2], 25 + 2, 1e-4);
-  // One that spends at a quarter: halfway between the places 0.2 and 0.3.
+  // A quarter of the way, (0.4 - 0.2) / 0.8, is left per step at first, then, as the lowest level
+  // has been chosen, a third: between the places 0.3 and 0.4.
   std::vector<Schedule> other{schedule({1, 3, 1, 3}, {0, 0, 0, 0}, {0.4f, 1.0f, 1.0f})};
   prices.charge(other, 1);
   EXPECT_NEAR(other[0].charges[1], (1.0 / 3 - 0.3) / 0.1 * (16 - 9) + 9 + 2, 1e-4);
 }
 
-TEST(SpendingPrices, StepsThatDoNotCountCostNothing) {
+TEST(SpendingPrices, StepsThatDoNotCountCostNothingAndSpendNothing) {
   SpendingPrices prices(space_of_two, 0.05);
   PriceTable table{};
-  table[0].fill(1.0);
+  for (size_t k = 0; k < price_places; ++k) table[0][k] = static_cast<double>(k);
   prices.restore(table);
+  // Of the two that count half of the way is left per step; the dense step before is not of them.
   std::vector<Schedule> one{schedule({3, 3, 0}, {0, 0, 0}, {0.6f, 0.5f, 1.0f})};
   one[0].effective[0] = 0;
   prices.charge(one, 1);
-  EXPECT_EQ(one[0].charges, (std::vector<float>{0, 1, 0}));
+  EXPECT_EQ(one[0].charges[0], 0.0f);
+  EXPECT_NEAR(one[0].charges[1], 5.0f, 1e-5f);
+  EXPECT_EQ(one[0].charges[2], 0.0f);
+}
+
+// The guard's prior takes an action's distance to what is left per step off its logit, so that it
+// tells how much that is.
+TEST(SpendingPrices, WhatIsLeftIsAsTheGuardHasIt) {
+  const Budget budget{0.55f, 0.8f, 1.0f};
+  const BudgetGuard guard(space_of_two, 1.0);
+  SpendingPrices prices(space_of_two, 0.05);
+  PriceTable table{};
+  for (size_t k = 0; k < price_places; ++k) table[0][k] = static_cast<double>(k) / 10;
+  prices.restore(table);
+  const std::vector<int> actions{3, 0, 3, 2, 3, 0};
+  std::vector<Schedule> one{schedule(actions, std::vector<float>(6), budget)};
+  prices.charge(one, 1);
+  Episode episode(space_of_two, budget, {.horizon = 6});
+  for (int t = 0; t < 6; ++t) {
+    std::vector<float> bias(4);
+    const Features features = episode.features(100 + t);
+    guard.biases(features, t, 6 - t, bias);
+    // Of two actions that differ in κ alone: -left and -(1 - left), unless one is closed.
+    if (std::isfinite(bias[0]) && std::isfinite(bias[2]) && actions[static_cast<size_t>(t)] >= 2) {
+      const float left = (bias[2] - bias[0] + 1) / 2;
+      EXPECT_NEAR(one[0].charges[static_cast<size_t>(t)], left, 1e-5f) << t;
+    }
+    episode.record(actions[static_cast<size_t>(t)], 100 + t);
+  }
 }
 
 TEST(SpendingPrices, RiseWhereTooMuchIsSpentAndFallWhereTooLittle) {
@@ -147,6 +178,9 @@ TEST(SpendingPrices, SchedulesThatDoNotFitAreErrors) {
   auto batch = random_batch(space_of_two, 2, 3, {});
   EXPECT_THROW(prices.adjust(batch, 4), Error);  // nothing charged yet
   EXPECT_THROW(prices.charge(batch, 3), Error);
+  PriceTable table{};
+  table[1][2] = INFINITY;
+  EXPECT_THROW(prices.restore(table), Error);
   batch[1].actions.pop_back();
   EXPECT_THROW(prices.charge(batch, 4), Error);
 }

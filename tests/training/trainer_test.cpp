@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <functional>
 
 #include "base/file_io.h"
 #include "base/random.h"
@@ -433,19 +434,25 @@ TEST_F(TrainerTest, DamagedCheckpointsAreErrors) {
   EXPECT_THAT(error(out(), true), testing::HasSubstr("format 1"));
 }
 
+// Writes a checkpoint's bytes with its state edited and all checksums right.
+void edit_state(const fs::path& path, const std::string& good,
+                const std::function<void(Json&)>& edit) {
+  write_file_atomically(path, good);
+  const TensorStore store = TensorStore::open_file(path).copy();
+  Json state = parse_json(TensorStore::open_file(path).metadata().at("state"), "state");
+  edit(state);
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, tensor] : store.tensors())
+    tensors.push_back({name, tensor.type, tensor.shape, tensor.bytes});
+  write_checked_safetensors(path, tensors, {{"state", state.dump()}});
+}
+
 TEST_F(TrainerTest, HostileCheckpointsAreErrors) {
   train(out(), false, 1);
   const fs::path path = out() / "checkpoint" / "state.safetensors";
   const std::string good = read_file(path);
   const auto error_with = [&](const char* field, const Json& value) {
-    write_file_atomically(path, good);
-    const TensorStore store = TensorStore::open_file(path).copy();
-    Json state = parse_json(TensorStore::open_file(path).metadata().at("state"), "state");
-    state[field] = value;
-    std::vector<TensorToWrite> tensors;
-    for (const auto& [name, tensor] : store.tensors())
-      tensors.push_back({name, tensor.type, tensor.shape, tensor.bytes});
-    write_checked_safetensors(path, tensors, {{"state", state.dump()}});
+    edit_state(path, good, [&](Json& state) { state[field] = value; });
     return error(out(), true);
   };
   for (const char* counter : {"collections", "position", "minibatches", "updates"}) {
@@ -456,6 +463,30 @@ TEST_F(TrainerTest, HostileCheckpointsAreErrors) {
   EXPECT_THAT(error_with("seconds", -1.0), testing::HasSubstr("seconds"));
   EXPECT_THAT(error_with("identity", 5), testing::HasSubstr("identity"));
   EXPECT_EQ(error_with("seconds", 1.0), "");
+}
+
+TEST_F(TrainerTest, HostilePricesAreErrors) {
+  config_.enforced = true;
+  config_.price_rate = 0.1;
+  train(out(), false, 1);
+  const fs::path path = out() / "checkpoint" / "state.safetensors";
+  const std::string good = read_file(path);
+  const auto error_with = [&](const std::function<void(Json&)>& edit) {
+    edit_state(path, good, [&](Json& state) { edit(state["metrics"]); });
+    return error(out(), true);
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(error_with([](Json& m) { m.erase("prices"); }), HasSubstr("prices is missing"));
+  EXPECT_THAT(error_with([](Json& m) { m["prices"] = 5; }), HasSubstr("a list \"kappa\" of 11"));
+  EXPECT_THAT(error_with([](Json& m) { m["prices"]["rho"].erase(3); }),
+              HasSubstr("a list \"rho\" of 11"));
+  EXPECT_THAT(error_with([](Json& m) { m["prices"]["eta"][3] = "x"; }),
+              HasSubstr("a list \"eta\" of 11"));
+  EXPECT_THAT(error_with([](Json& m) { m["prices"]["eta"][3] = nullptr; }),
+              HasSubstr("a price of spending of nan"));
+  EXPECT_THAT(error_with([](Json& m) { m["prices"]["eta"][3] = 1e300; }),
+              HasSubstr("a price of spending of 1e+300"));
+  EXPECT_EQ(error_with([](Json& m) { m["prices"]["eta"][3] = 0.5; }), "");
 }
 
 TEST_F(TrainerTest, CheckpointsThatLackTensorsAreErrors) {

@@ -13,11 +13,12 @@ namespace {
 constexpr size_t tokens_together = 8192;
 
 // What all contexts begin with, their last tokens left out: those are decoded, or must answer.
-size_t shared_length(const RequestGroup& group) {
+size_t shared_length(const RequestGroup& group, bool next_too) {
   const std::vector<TokenRequest>& requests = group.requests;
-  size_t length = requests.front().context - 1;
+  const size_t next = next_too ? 1 : 0;
+  size_t length = requests.front().context - 1 + next;
   for (const TokenRequest& request : requests) {
-    const auto end = std::min(length, request.context - 1);
+    const auto end = std::min(length, request.context - 1 + next);
     const auto& first = requests.front().tokens;
     length = static_cast<size_t>(std::mismatch(first.begin(),
                                                first.begin() + static_cast<std::ptrdiff_t>(end),
@@ -25,7 +26,7 @@ size_t shared_length(const RequestGroup& group) {
                                      .first -
                                  first.begin());
   }
-  return length;
+  return length - std::min(length, next);
 }
 
 void require_finite(float log_prob, uint64_t document, const char* how) {
@@ -129,13 +130,12 @@ std::vector<Scorer::Dense> Scorer::shared_prefixes(std::span<const RequestGroup>
     Dense& prefix = prefixes[i];
     prefix.sequence = model_.create(options_.sequence);
     prefix.last = {.hidden = std::vector<float>(hidden_size_, 0.0f), .log_prob = 0.0f};
-    size_t length = shared_length(groups[i]);
-    // What follows the last shared token may differ from request to request.
-    if (needs.surprisal && length > 0) --length;
+    const auto& tokens = groups[i].requests[0].tokens;
+    const size_t length = shared_length(groups[i], needs.surprisal);
     if (length > 0)
-      items.push_back(observed_extend(*prefix.sequence,
-                                      std::span(groups[i].requests[0].tokens).first(length),
-                                      {.prompt = true}, needs, hidden_size_, prefix.last));
+      items.push_back(observed_extend(*prefix.sequence, std::span(tokens).first(length),
+                                      {.token = tokens[length], .prompt = true}, needs,
+                                      hidden_size_, prefix.last));
   }
   if (!items.empty()) model_.extend(items, stop);
   return prefixes;

@@ -2,6 +2,7 @@
 // embedded one.
 #include "evaluation/tasks/scorer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
