@@ -74,7 +74,7 @@ void SpendingPrices::restore(const PriceTable& table) {
   constexpr double most = 1e6;
   for (const auto& prices : table)
     for (const double price : prices)
-      if (!(std::abs(price) <= most)) fail("a price of spending of {} makes no sense", price);
+      if (!(price >= 0 && price <= most)) fail("a price of spending of {} makes no sense", price);
   table_ = table;
 }
 
@@ -168,7 +168,7 @@ void SpendingPrices::adjust(std::span<const Schedule> schedules, int group_size)
   for (size_t axis = 0; axis < 3; ++axis)
     for (size_t k = 0; k < price_places; ++k) {
       double& price = (*table_)[axis][k];
-      price += unit * too_much[axis][k] / (visits[axis][k] + few_visits);
+      price = std::max(0.0, price + unit * too_much[axis][k] / (visits[axis][k] + few_visits));
     }
 }
 

@@ -32,7 +32,7 @@ class SpendingPrices {
 
   // Empty before the first batch.
   const std::optional<PriceTable>& table() const { return table_; }
-  // Throws Error for prices that are not finite or beyond reason.
+  // Throws Error for prices that are negative, not finite or beyond reason.
   void restore(const PriceTable& table);
 
  private:

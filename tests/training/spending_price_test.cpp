@@ -166,9 +166,8 @@ TEST(SpendingPrices, RiseWhereTooMuchIsSpentAndFallWhereTooLittle) {
   EXPECT_NEAR(fallen[5], 1 - 0.5 * 2 * (2 * 0.5) / (2 + 20), 1e-6);
   EXPECT_EQ(after(2, 0.6f, 1), table[0]);  // a last step alone
   EXPECT_EQ(after(2, 1.0f, 9), table[0]);  // what was left
-  // Below what spending less than is left would need, prices are paid out.
-  table[0].fill(0.0);
-  EXPECT_LT(after(0, 0.6f, 2)[5], 0.0);
+  table[0].fill(0.01);
+  EXPECT_EQ(after(0, 0.6f, 2)[5], 0.0);  // nothing is paid for spending
 }
 
 TEST(SpendingPrices, SchedulesThatDoNotFitAreErrors) {

@@ -486,6 +486,8 @@ TEST_F(TrainerTest, HostilePricesAreErrors) {
               HasSubstr("a price of spending of nan"));
   EXPECT_THAT(error_with([](Json& m) { m["prices"]["eta"][3] = 1e300; }),
               HasSubstr("a price of spending of 1e+300"));
+  EXPECT_THAT(error_with([](Json& m) { m["prices"]["eta"][3] = -0.5; }),
+              HasSubstr("a price of spending of -0.5"));
   EXPECT_EQ(error_with([](Json& m) { m["prices"]["eta"][3] = 0.5; }), "");
 }
 
