@@ -1,6 +1,8 @@
 // The policy network's parameters as step() reads them, and its fixed widths.
 #pragma once
 
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "base/large_memory.h"
