@@ -66,9 +66,8 @@ Observation observe(const ControlledStep& step, Embeddings& embeddings, size_t h
         sequence.policy->name(), hidden_size, last.hidden.size());
   if (needs.surprisal && std::isnan(last.log_prob))
     fail(
-        "policy \"{}\" needs the log-probability of token {} at the previous position, which "
-        "nobody "
-        "asked for there, or which is not a number because the model is broken",
+        "policy \"{}\" needs the log-probability of token {} at the previous position, but nobody "
+        "asked for it there, or it is not a number as the model is broken",
         sequence.policy->name(), step.token);
 
   Observation seen;

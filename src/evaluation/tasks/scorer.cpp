@@ -13,6 +13,8 @@ namespace {
 constexpr size_t tokens_together = 8192;
 
 // What all contexts begin with, their last tokens left out: those are decoded, or must answer.
+// `next_too`: only as far as one more token is the same for all, so that one distribution tells the
+// next token's probability in all of them.
 size_t shared_length(const RequestGroup& group, bool next_too) {
   const std::vector<TokenRequest>& requests = group.requests;
   const size_t next = next_too ? 1 : 0;
