@@ -245,7 +245,7 @@ TEST_F(ControllerFiles, ValuesThatMakeNoSenseAreNamed) {
   EXPECT_THAT(edited([](Json& j) { j["budget_prior"] = 3; }),
               HasSubstr("without enforced budgets"));
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = Controller::format_version + 1; }),
-              HasSubstr("format version 6"));
+              HasSubstr("format version 7, but this program reads versions 1 to 6"));
   EXPECT_THAT(edited([](Json& j) { j["format_version"] = 0; }), HasSubstr("format version 0"));
   EXPECT_THAT(edited([](Json& j) { j["weights"] = "../elsewhere.safetensors"; }),
               HasSubstr("elsewhere"));
