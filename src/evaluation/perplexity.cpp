@@ -200,8 +200,7 @@ std::vector<std::vector<BlockResult>> BlockEvaluator::run(std::span<const Arm> a
   Policy::Needs needs;
   for (const Arm& arm : arms) {
     check_budget(arm.budget);
-    needs.entropy = needs.entropy || arm.policy->needs().entropy;
-    needs.surprisal = needs.surprisal || arm.policy->needs().surprisal;
+    needs = needs_of_both(needs, arm.policy->needs());
   }
   const size_t blocks = indices_.size();
   std::vector<std::vector<BlockResult>> results(arms.size(), std::vector<BlockResult>(blocks));

@@ -185,6 +185,14 @@ void begin_episode(Controlled& controlled, const Budget& budget, int horizon, co
   controlled.state = controlled.policy->begin(controlled.episode.budget(), horizon, id);
 }
 
+Policy::Needs needs_of_both(const Policy::Needs& one, const Policy::Needs& other) {
+  return {.hidden = one.hidden || other.hidden,
+          .embedding = one.embedding || other.embedding,
+          .entropy = one.entropy || other.entropy,
+          .drift = one.drift || other.drift,
+          .surprisal = one.surprisal || other.surprisal};
+}
+
 ExtendItem observed_extend(Sequence& sequence, std::span<const int32_t> tokens,
                            const AfterExtend& after, const Policy::Needs& needs, size_t hidden_size,
                            LastPosition& last) {

@@ -58,6 +58,9 @@ Controlled begin_controlled(std::unique_ptr<Sequence> sequence, const Policy& po
 // Begins another episode where one is finished.
 void begin_episode(Controlled& controlled, const Budget& budget, int horizon, const EpisodeId& id);
 
+// What one or the other asks for: a dense prefix is shared by all the policies of a comparison.
+Policy::Needs needs_of_both(const Policy::Needs& one, const Policy::Needs& other);
+
 // What a dense pass is followed by.
 struct AfterExtend {
   int32_t token;        // that the next step takes

@@ -211,12 +211,7 @@ std::vector<Scorer::Dense> Scorer::contexts(std::span<const RequestGroup> groups
 std::vector<Scorer::Running> Scorer::begin(std::span<const RequestGroup> groups,
                                            std::span<const Arm> arms, std::stop_token stop) {
   Policy::Needs needs;
-  for (const Arm& arm : arms) {
-    const Policy::Needs one = arm.policy->needs();
-    needs.entropy = needs.entropy || one.entropy;
-    needs.drift = needs.drift || one.drift;
-    needs.surprisal = needs.surprisal || one.surprisal;
-  }
+  for (const Arm& arm : arms) needs = needs_of_both(needs, arm.policy->needs());
   const std::vector<Dense> dense = contexts(groups, needs, stop);
   std::vector<Running> running;
   auto context = dense.begin();
