@@ -136,7 +136,7 @@ Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::strin
                     const SweepProgress& progress) {
   const Controller controller = lab.controller(family, name);
   BlockEvaluator evaluator =
-      lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks);
+      lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks_of_sweeps());
   return sweep_to_json(sweep_over(lab, controller, evaluator, baselines,
                                   grid(controller, lab.study().budgets), requested, progress));
 }

@@ -98,7 +98,7 @@ class Planner {
     add({sweep_job(family.name, name),
          section,
          {frontier_job(family.name, name)},
-         tokens(passes * study_.budgets, study_.blocks, horizon_of(name)),
+         tokens(passes * study_.budgets, study_.blocks_of_sweeps(), horizon_of(name)),
          [&family, name, baselines, requested](Laboratory& lab, const SweepProgress& progress) {
            return run_main_sweep(lab, family, name, baselines, requested, progress);
          }});
@@ -124,7 +124,7 @@ class Planner {
       add({sweep_job(family.name, name),
            "spaces",
            {train_job(family.name, name)},
-           tokens(2 * study_.budgets, study_.blocks),
+           tokens(2 * study_.budgets, study_.blocks_of_sweeps()),
            [&family, name](Laboratory& lab, const SweepProgress& progress) {
              return run_main_sweep(lab, family, name, {"fixed"}, false, progress);
            }});

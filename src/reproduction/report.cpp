@@ -75,18 +75,23 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
       names += (names.empty() ? "" : ", ") + file.filename().string();
     return names;
   };
-  return {{"Model", text("model")},
-          {"Model fingerprint", text("model_fingerprint")},
-          {"Arithmetic", fmt::format("{}, {} weights", text("precision"), text("weights"))},
-          {"Training text", files(study.train)},
-          {"Validation text", files(study.valid)},
-          {"Test text", files(study.test)},
-          {"Protocol",
-           fmt::format("{} tokens of dense context, up to {} test blocks, up to {} validation "
-                       "blocks, at least {} budgets",
-                       study.context, study.blocks, study.validation_blocks, study.budgets)},
-          {"Seed", std::to_string(study.seed)},
-          {"Made by", results.runs()}};
+  const std::string in_sweeps = study.sweep_blocks == std::nullopt ? ""
+                                : *study.sweep_blocks == 0
+                                    ? " (in sweeps all)"
+                                    : fmt::format(" (in sweeps {})", *study.sweep_blocks);
+  return {
+      {"Model", text("model")},
+      {"Model fingerprint", text("model_fingerprint")},
+      {"Arithmetic", fmt::format("{}, {} weights", text("precision"), text("weights"))},
+      {"Training text", files(study.train)},
+      {"Validation text", files(study.valid)},
+      {"Test text", files(study.test)},
+      {"Protocol",
+       fmt::format("{} tokens of dense context, up to {} test blocks{}, up to {} validation "
+                   "blocks, at least {} budgets",
+                   study.context, study.blocks, in_sweeps, study.validation_blocks, study.budgets)},
+      {"Seed", std::to_string(study.seed)},
+      {"Made by", results.runs()}};
 }
 
 std::string page(const Study& study, const StudyResults& results,

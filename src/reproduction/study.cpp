@@ -123,7 +123,7 @@ void read_spaces(YamlMap map, Study& study) {
     if (name != elsewhere_baseline && !mixes_levels(name))
       fail("{}: \"{}\" is no policy that mixes levels to meet a budget", map.place("baselines"),
            name);
-    if (name == elsewhere_baseline && study.blocks == 1)
+    if (name == elsewhere_baseline && study.blocks_of_sweeps() == 1)
       fail("{}: \"{}\" needs a second block of text", map.place("baselines"), name);
   }
   if (spaces.baselines.empty() || spaces.baselines.front() != "fixed")
@@ -304,6 +304,8 @@ Study load_study(const fs::path& config) {
   if (auto evaluation = root.optional_map("evaluation")) {
     study.context = int_in(*evaluation, "context", study.context, 1, 1 << 20);
     study.blocks = int_in(*evaluation, "blocks", study.blocks, 0, 1 << 30);
+    if (evaluation->has("sweep_blocks"))
+      study.sweep_blocks = int_in(*evaluation, "sweep_blocks", study.blocks, 0, 1 << 30);
     study.validation_blocks =
         int_in(*evaluation, "validation_blocks", study.validation_blocks, 1, 1 << 30);
     study.budgets = int_in(*evaluation, "budgets", study.budgets, 1, 1 << 20);
@@ -327,6 +329,7 @@ void make_quick(Study& study) {
   const auto at_most = [](int& value, int limit) { value = std::min(value, limit); };
   study.quick = true;
   study.blocks = study.blocks == 0 ? 6 : std::min(study.blocks, 6);
+  study.sweep_blocks.reset();
   at_most(study.validation_blocks, 4);
   at_most(study.budgets, 8);
   for (StudyFamily& family : study.families)
@@ -370,7 +373,7 @@ Json Study::to_json() const {
   Json texts = Json::array();
   for (const StudyText& text : experiments.transfer.texts) texts.push_back(text_json(text));
   const PollutionOptions& pollution = experiments.pollution;
-  return {
+  Json json{
       {"name", name},
       {"quick", quick},
       {"seed", seed},
@@ -420,6 +423,8 @@ Json Study::to_json() const {
         {"blocks", experiments.transfer.blocks}}},
       {"seeds",
        {{"controller", experiments.seeds.controller}, {"seeds", experiments.seeds.seeds}}}};
+  if (sweep_blocks) json["sweep_blocks"] = *sweep_blocks;
+  return json;
 }
 
 }  // namespace sol

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,9 +102,11 @@ struct Study {
       test{"test", "test", {}};
   uint64_t seed = 1234;
   int context = 1024;
-  int blocks = 112;            // of the test text; 0: all
-  int validation_blocks = 48;  // of the validation text, for frontiers
-  int budgets = 200;           // at least, on the grid of a sweep
+  int blocks = 112;                 // of the test text; 0: all
+  int validation_blocks = 48;       // of the validation text, for frontiers
+  int budgets = 200;                // at least, on the grid of a sweep
+  std::optional<int> sweep_blocks;  // in place of `blocks`, of the sweeps of test text
+  int blocks_of_sweeps() const { return sweep_blocks.value_or(blocks); }
   std::vector<StudyFamily> families;
   StudyExperiments experiments;
   bool quick = false;

@@ -56,6 +56,8 @@ TEST(StudyJobs, SchedulesFromElsewhereArePlayedOnceAndOthersTwice) {
   const double pass = work({"fixed"}) / 3;  // the policy; fixed at realised and requested averages
   EXPECT_DOUBLE_EQ(work({"fixed", "elsewhere"}), 4 * pass);
   EXPECT_DOUBLE_EQ(work({"fixed", "emc", "elsewhere"}), 6 * pass);
+  study.sweep_blocks = 3 * study.blocks;
+  EXPECT_DOUBLE_EQ(work({"fixed"}), 9 * pass);
 }
 
 TEST(StudyJobs, ASectionBringsWhatItNeedsAndNoMore) {

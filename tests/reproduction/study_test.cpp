@@ -113,6 +113,20 @@ TEST_F(StudyFile, AQuickStudyIsSmallAndSaysSo) {
   EXPECT_EQ(study.to_json()["quick"], true);
 }
 
+TEST_F(StudyFile, SweepsMayHaveBlocksOfTheirOwn) {
+  const Study without = load(small + "evaluation: {blocks: 5}\n");
+  EXPECT_EQ(without.blocks_of_sweeps(), 5);
+  EXPECT_FALSE(without.to_json().contains("sweep_blocks"));  // directories of before go on
+  Study study = load(small + "evaluation: {blocks: 5, sweep_blocks: 0}\n");
+  EXPECT_EQ(study.blocks, 5);
+  EXPECT_EQ(study.blocks_of_sweeps(), 0);
+  EXPECT_EQ(study.to_json()["sweep_blocks"], 0);
+  make_quick(study);
+  EXPECT_EQ(study.blocks_of_sweeps(), 5);
+  EXPECT_THAT([&] { load(small + "evaluation: {sweep_blocks: -1}\n"); },
+              throws({"line 12", "sweep_blocks is -1"}));
+}
+
 TEST(Studies, EveryControllerOfOursCanBeTrainedInSmallToo) {
   int controllers = 0;
   for (const auto& entry :
