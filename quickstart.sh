@@ -66,7 +66,7 @@ its report           $out/shipped/report.html   <- open this one first
 With a model of your own, any Llama in Hugging Face's format (config.json, *.safetensors, tokenizer.json):
   $sol inspect -m DIR
   $sol generate -m DIR "Once upon a time"
-  $sol probe -m DIR --data TEXT.txt                    what there is to win on it
+  $sol probe -m DIR --data TEXT.txt                    how much each axis hurts on it
   $sol train configs/2l.yaml -m DIR --data TEXT.txt -o my-controller
   $sol sweep -m DIR -c my-controller --data OTHER.txt --store-frontier -o my-report
   $sol generate -m DIR -c my-controller --budget 0.6 "Once upon a time"

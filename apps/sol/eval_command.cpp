@@ -180,7 +180,8 @@ void add_eval_command(CLI::App& app) {
   // What the record decides.
   for (const char* name :
        {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon",
-        "--kappa-levels", "--rho-levels", "--bits-levels"})
+        "--kappa-levels", "--rho-levels", "--bits-levels", "--context", "--page-size", "--sinks",
+        "--window", "--no-sinks", "--time", "--ms"})
     replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }

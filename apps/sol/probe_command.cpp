@@ -147,6 +147,8 @@ void add_probe_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "probe", "How much each axis hurts on this model, and what choosing schedules could win");
   add_evaluation_flags(*command, flags->evaluation);
+  // It prints no times.
+  command->remove_option(command->get_option("--costs"));
   const auto levels = [&](const char* name, std::string& value, const char* what) {
     command->add_option(name, value, what)->type_name("LIST");
   };

@@ -15,6 +15,7 @@
 #include "common.h"
 #include "reproduction/report.h"
 #include "reproduction/run.h"
+#include "reproduction/training_log.h"
 #include "training/config.h"
 #include "validators.h"
 
@@ -46,6 +47,8 @@ void run_trainer(const std::vector<std::string>& arguments) {
   const pid_t child = fork();
   if (child < 0) fail("cannot start {}: {}", program.string(), std::strerror(errno));
   if (child == 0) {
+    // Out of the terminal's reach: of two signals the second would end it without a checkpoint.
+    setpgid(0, 0);
     execv(program.c_str(), argv.data());
     _exit(127);
   }
@@ -56,7 +59,6 @@ void run_trainer(const std::vector<std::string>& arguments) {
     if (ended == child) break;
     if (ended < 0 && errno != EINTR)
       fail("cannot wait for {}: {}", program.string(), std::strerror(errno));
-    // A terminal interrupts the trainer as well; a signal to this process alone must reach it.
     if (interrupt_token().stop_requested() && !passed_on) {
       kill(child, SIGTERM);
       passed_on = true;
@@ -113,7 +115,11 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
     with("--set", study.train.format == TextOptions::Format::wikitext ? "data.format=wikitext"
                                                                       : "data.format=documents");
     if (controller.updates > 0) with("--updates", std::to_string(controller.updates));
-    if (controller.minutes > 0) with("--minutes", std::to_string(controller.minutes));
+    if (controller.minutes > 0) {
+      // Of all its runs together; one that has had them is ended by its next collection.
+      const double had = path_exists(order.out / "train.jsonl") ? training_seconds(order.out) : 0;
+      with("--minutes", std::to_string(std::max(controller.minutes - had / 60, 1e-3)));
+    }
     run_trainer(arguments);
   };
 }
@@ -168,19 +174,40 @@ void require_runnable(const Study& study, const StudyResults& results,
                       const std::set<std::string>& sections, const LlamaConfig& model) {
   const std::vector<Job> jobs = wanted_jobs(study, sections);
   if (jobs.empty()) fail("the study has nothing to do in these sections; --list shows its jobs");
-  if (study.context >= model.max_position_embeddings)
-    fail("evaluation.context is {}, but the model has {} positions", study.context,
-         model.max_position_embeddings);
+  const auto require_positions = [&](const std::string& what, int64_t positions) {
+    if (positions > model.max_position_embeddings)
+      fail("{} needs {} positions, but the model has {}", what, positions,
+           model.max_position_embeddings);
+  };
+  const auto to_do = [&](const std::string& name) {
+    return !results.has(name) &&
+           std::ranges::any_of(jobs, [&](const Job& job) { return job.name == name; });
+  };
+  const auto& experiments = study.experiments;
+  require_positions("evaluation.context", int64_t{study.context} + 1);
+  if (to_do("pollution"))
+    require_positions("experiments.pollution", int64_t{experiments.pollution.prefix} +
+                                                   experiments.pollution.corrupted +
+                                                   experiments.pollution.tail);
   for (const StudyFamily& family : study.families)
     for (const StudyController& controller : family.controllers) {
-      const std::string job = train_job(family.name, controller.name);
-      const bool wanted =
-          std::ranges::any_of(jobs, [&](const Job& one) { return one.name == job; });
-      if (controller.configuration.empty() || !wanted || results.has(job)) continue;
+      const std::string name = fmt::format("{}/{}", family.name, controller.name);
+      if (to_do(free_job(family.name, controller.name)))
+        require_positions("experiments.free", int64_t{experiments.free.prompt_tokens} +
+                                                  int64_t{experiments.free.tokens});
+      if (controller.configuration.empty() || !to_do(train_job(family.name, controller.name)))
+        continue;
       try {
-        load_training_config(controller.configuration, controller.overrides);
+        const TrainingConfig config =
+            load_training_config(controller.configuration, controller.overrides);
+        require_positions("evaluation.context with rollout.horizon",
+                          int64_t{study.context} + config.horizon);
+        for (const int context : experiments.transfer.contexts)
+          if (to_do(transfer_job(family.name, controller.name, fmt::format("context-{}", context))))
+            require_positions(fmt::format("a transfer to a context of {}", context),
+                              int64_t{context} + config.horizon);
       } catch (const Error& error) {
-        fail("{}/{}: {}", family.name, controller.name, error.what());
+        fail("{}: {}", name, error.what());
       }
     }
 }

@@ -1,4 +1,5 @@
 // sol sweep: a policy against its baselines over a grid of budgets, with a report.
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "evaluation/named_policy.h"
 #include "evaluation/sweep_files.h"
 #include "evaluation_flags.h"
+#include "policy/axis.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -90,6 +92,16 @@ void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep
        range(frontier), before.empty() ? "" : ", in place of one of " + range(before));
 }
 
+// Of averages per axis, beside a controller that is asked for times.
+bool lies_inside(const BudgetRanges& ranges, const ActionSpace& space, const Budget& budget) {
+  constexpr double slack = 1e-6;  // budgets are float32
+  return std::ranges::all_of(all_axes, [&](Axis axis) {
+    const auto asked = static_cast<double>(value(budget, axis));
+    return !space.on(axis) ||
+           (asked >= ranges[axis].low - slack && asked <= ranges[axis].high + slack);
+  });
+}
+
 void run_sweep_command(SweepFlags& flags) {
   const GridRequest request = flagged_grid(flags);
   std::set<std::string> baseline_names;
@@ -132,7 +144,9 @@ void run_sweep_command(SweepFlags& flags) {
                                   : make_budget_grid(request, space, ranges);
   for (const Budget& budget : sweep_request.budgets)
     sweep_request.inside.push_back(!controller ||
-                                   controller->outside_trained_ranges(budget).empty());
+                                   (by_time == (controller->settings().costs != nullptr)
+                                        ? controller->outside_trained_ranges(budget).empty()
+                                        : lies_inside(ranges, space, budget)));
 
   BlockEvaluator evaluator(*setup.model, *setup.data, setup.blocks, setup.protocol, prefix_memory);
   WorkProgress progress(fmt::format("sweeping {} budgets", sweep_request.budgets.size()));

@@ -205,16 +205,19 @@ void run_tasks_command(TasksFlags& flags) {
   const std::vector<std::string> names = chosen_policies(flags, setup);
   choose_modes(flags, !names.empty(), plan);
   std::vector<std::unique_ptr<Policy>> policies;
-  size_t largest = 0;
-  for (const Task& task : tasks) largest = std::max(largest, task.documents.size());
-  if (plan.decode)
+  // For one task: a sequence is a document, and a schedule for all of them depends on their number.
+  const auto make_policies = [&](const Task& task) {
+    policies.clear();
+    plan.policies.clear();
     for (const std::string& name : names) {
       if (mixes_levels(name)) setup.require_space();
       PolicyParts parts = setup.policy_parts(flags.evaluation);
-      parts.sequences = static_cast<int64_t>(largest);  // a sequence is a document
+      parts.sequences = static_cast<int64_t>(task.documents.size());
       policies.push_back(make_named_policy(name, parts));
       plan.policies.push_back({name, policies.back().get(), takes_budget(name)});
     }
+  };
+  if (plan.decode) make_policies(tasks.front());  // whether they can be made is told at once
   choose_budgets(flags, setup, plan);
   plan.identity = identity_of(flags, setup, *tokenizer);
   const ChatFormat chat = chosen_chat(flags, tasks, plan);
@@ -236,6 +239,7 @@ void run_tasks_command(TasksFlags& flags) {
       all = total;
       progress->update(done, total);
     };
+    if (plan.decode) make_policies(tasks[i]);
     auto done = run_task(runner, tasks[i], plan, store, show, interrupt_token());
     progress.reset();
     const auto resumed = std::ranges::count(done, true, &TaskCell::resumed);

@@ -286,6 +286,12 @@ void check_protocol(const ProtocolOptions& options, const LlamaConfig& config) {
         "a context of {} and {} decode steps need {} positions, but the model has {} "
         "(max_position_embeddings): ask for a shorter context",
         options.context, options.horizon, needed, config.max_position_embeddings);
+  const int64_t sure = int64_t{options.sequence.sinks} + options.sequence.window + 1;
+  if (needed <= sure)
+    fail(
+        "a context of {} and {} decode steps leave nothing to choose: up to {} keys (sinks, window "
+        "and the current one) every step is dense; ask for a longer context",
+        options.context, options.horizon, sure);
 }
 
 void check_budget(const Budget& budget) {

@@ -85,6 +85,12 @@ Pollution run_pollution(FrozenModel& model, const BlockDataset& blocks,
   if (options.corrupted < 1 || options.tail < 1)
     fail("KV pollution of {} corrupted and {} dense steps: both must be at least 1",
          options.corrupted, options.tail);
+  const SequenceOptions& sequence = options.sequence;
+  if (options.prefix <= sequence.sinks + sequence.window)
+    fail(
+        "KV pollution after {} dense tokens: with {} sinks and a window of {} its steps would be "
+        "dense; it needs {} at least",
+        options.prefix, sequence.sinks, sequence.window, sequence.sinks + sequence.window + 1);
   Pollution result;
   result.windows = draw_windows(blocks.size(), options.windows, options.seed);
 

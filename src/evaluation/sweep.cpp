@@ -94,6 +94,10 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
         "policy {} is asked for times, baselines for averages: they can be compared at the "
         "averages that it realises only",
         request.policy->name());
+  for (const Policy* baseline : request.baselines)
+    if (baseline->costs())
+      fail("baseline {} is asked for times, and is compared at averages: name it as the policy",
+           baseline->name());
   Sweep sweep{.by_time = by_time,
               .policy = request.policy->name(),
               .baselines = {},

@@ -42,12 +42,5 @@ std::string transfer_job(const std::string& family, const std::string& controlle
                          const std::string& what) {
   return fmt::format("{}-{}", job_name("transfer", family, controller), what);
 }
-bool trained_again(const StudyFamily& family, const std::string& controller) {
-  const StudyController* found = family.find(controller);
-  return found && !found->configuration.empty();
-}
-std::string reseeded(const std::string& controller, uint64_t seed) {
-  return fmt::format("{}-seed{}", controller, seed);
-}
 
 }  // namespace sol

@@ -202,7 +202,9 @@ Json run_static_points(Laboratory& lab, const SweepProgress& progress) {
   protocol.context = lab.study().context;
   protocol.horizon = usual_horizon;
   protocol.sequence.page_size = 8;
-  BlockEvaluator evaluator = lab.evaluator(lab.study().test, protocol, lab.study().blocks);
+  // The blocks of the sweeps, over whose frontiers they are drawn.
+  BlockEvaluator evaluator =
+      lab.evaluator(lab.study().test, protocol, lab.study().blocks_of_sweeps());
   std::vector<std::unique_ptr<Policy>> policies;
   std::vector<Arm> arms;
   for (const Static& point : points) {

@@ -186,7 +186,7 @@ class Planner {
     add({"static",
          "scaling",
          {},
-         tokens(7, study_.blocks),
+         tokens(7, study_.blocks_of_sweeps()),
          [](Laboratory& lab, const SweepProgress& progress) {
            return run_static_points(lab, progress);
          }});

@@ -36,9 +36,5 @@ std::string free_job(const std::string& family, const std::string& controller);
 // `what`: a text's label or "context-256".
 std::string transfer_job(const std::string& family, const std::string& controller,
                          const std::string& what);
-// Whether a family has that controller and it is trained here, so that other seeds can be.
-bool trained_again(const StudyFamily& family, const std::string& controller);
-// A controller trained again with another seed.
-std::string reseeded(const std::string& controller, uint64_t seed);
 
 }  // namespace sol

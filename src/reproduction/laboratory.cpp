@@ -42,7 +42,8 @@ const BlockDataset& Laboratory::blocks(const StudyText& text, int block_length) 
   if (text.files.empty())
     fail("the study names no {} text: give it in the configuration or on the command line",
          text.label);
-  std::string key = fmt::format("{} {}", text.label, block_length);
+  std::string key =
+      fmt::format("{} {} {}", text.label, block_length, static_cast<int>(text.format));
   for (const auto& file : text.files) key += " " + file.string();
   const auto found = datasets_.find(key);
   if (found != datasets_.end()) return found->second;

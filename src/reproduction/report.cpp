@@ -75,21 +75,29 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
       names += (names.empty() ? "" : ", ") + file.filename().string();
     return names;
   };
-  const std::string in_sweeps = study.sweep_blocks == std::nullopt ? ""
-                                : *study.sweep_blocks == 0
-                                    ? " (in sweeps all)"
-                                    : fmt::format(" (in sweeps {})", *study.sweep_blocks);
+  std::string outside_paper;
+  if (const auto options = identity.find("outside_paper");
+      options != identity.end() && options->is_array())
+    for (const Json& option : *options)
+      if (option.is_string())
+        outside_paper += (outside_paper.empty() ? "" : ", ") + option.get<std::string>();
+  const auto shown = [](int blocks) {
+    return blocks == 0 ? std::string("all") : fmt::format("up to {}", blocks);
+  };
+  const std::string in_sweeps =
+      study.sweep_blocks ? fmt::format(" (in sweeps {})", shown(*study.sweep_blocks)) : "";
   return {
       {"Model", text("model")},
       {"Model fingerprint", text("model_fingerprint")},
       {"Arithmetic", fmt::format("{}, {} weights", text("precision"), text("weights"))},
+      {"Outside the paper", outside_paper},
       {"Training text", files(study.train)},
       {"Validation text", files(study.valid)},
       {"Test text", files(study.test)},
-      {"Protocol",
-       fmt::format("{} tokens of dense context, up to {} test blocks{}, up to {} validation "
-                   "blocks, at least {} budgets",
-                   study.context, study.blocks, in_sweeps, study.validation_blocks, study.budgets)},
+      {"Protocol", fmt::format("{} tokens of dense context, {} test blocks{}, up to {} validation "
+                               "blocks, at least {} budgets",
+                               study.context, shown(study.blocks), in_sweeps,
+                               study.validation_blocks, study.budgets)},
       {"Seed", std::to_string(study.seed)},
       {"Made by", results.runs()}};
 }

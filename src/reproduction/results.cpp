@@ -51,7 +51,11 @@ StudyResults StudyResults::open(const std::filesystem::path& dir, const Json& id
   ensure_writable_directory(dir);
   ensure_writable_directory(dir / "jobs");
   StudyResults results(dir);
-  if (path_exists(file)) {
+  const auto holds = [&](const char* part) {
+    return path_exists(dir / part) && !std::filesystem::is_empty(dir / part);
+  };
+  // Where nothing has come of the study yet, another may take its place: its mistakes are mended.
+  if (path_exists(file) && (holds("jobs") || holds("controllers"))) {
     results = read(dir);
     // Through text, as the other one: 3 is of another type there than an int's 3.
     const std::string difference =
@@ -83,7 +87,10 @@ StudyResults StudyResults::read(const std::filesystem::path& dir) {
 }
 
 void StudyResults::require_study(const Json& study) const {
-  const Json wanted = parse_json(to_text(study), "this study");
+  Json wanted = parse_json(to_text(study), "this study");
+  // What is left out where it is not asked for.
+  for (const char* key : {"sweep_blocks"})
+    if (identity_.contains(key) && !wanted.contains(key)) wanted[key] = nullptr;
   for (const auto& [key, value] : wanted.items()) {
     const std::string difference =
         identity_.contains(key) ? first_difference(identity_[key], value, key) : key;

@@ -65,7 +65,10 @@ StudyOutcome run_study(Laboratory& lab, const RunInfo& run, const std::set<std::
     failed.insert(job.name);
     outcome.failed.push_back(job.name);
     remaining.leave_out(job);
-    lab.results().store_failure(job.name, reason);
+    try {
+      lab.results().store_failure(job.name, reason);
+    } catch (const std::exception&) {  // the disk may be full: what failed is told all the same
+    }
     if (callbacks.on_failed) callbacks.on_failed(job.name, reason);
   };
   for (size_t i = 0; i < jobs.size(); ++i) {

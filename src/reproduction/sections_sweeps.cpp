@@ -103,7 +103,8 @@ void add_comparison(FigureTable& table, const StudyFamily& family, const std::st
 
 std::vector<std::string> all_swept(const Study& study) {
   std::vector<std::string> names = study.experiments.spaces.controllers;
-  for (const std::string& name : study.experiments.horizons.controllers) names.push_back(name);
+  for (const std::string& name : study.experiments.horizons.controllers)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   return names;
 }
 
@@ -246,7 +247,8 @@ Section adherence_section(ReportInput& input) {
                      share_of(row.share[0]), share_of(row.share[1]), share_of(row.share[2]),
                      number(row.mean_error[0], 3), number(row.mean_error[1], 3),
                      number(row.mean_error[2], 3)});
-      if (name != input.study().experiments.spaces.controllers.front()) continue;
+      const auto& spaces = input.study().experiments.spaces.controllers;
+      if (spaces.empty() || name != spaces.front()) continue;
       for (const Axis axis : all_axes)
         if (view->sweep.space.on(axis)) plots += adherence_plot(view->sweep, axis);
     }

@@ -82,6 +82,9 @@ StudyController read_controller(YamlMap map, const std::string& name, const fs::
   if (controller.configuration.empty() == controller.ready.empty())
     fail("{}: a controller has either config, to train it by, or ready, where it exists",
          map.place("config"));
+  if (!controller.ready.empty() && (map.has("set") || map.has("updates") || map.has("minutes")))
+    fail("{}: a controller that is ready is not trained: set, updates and minutes say nothing",
+         map.place("ready"));
   if (controller.minutes < 0)
     fail("{}: minutes is {}; it must be positive", map.place("minutes"), controller.minutes);
   return controller;
@@ -169,6 +172,10 @@ void read_transfer(YamlMap map, Study& study, const fs::path& config) {
   if (auto texts = map.optional_map("texts"))
     for (const std::string& name : texts->keys()) {
       check_name(*texts, name);
+      for (const int context : transfer.contexts)
+        if (name == fmt::format("context-{}", context))
+          fail("{}: a text called {} and the context {} would have one result", texts->place(name),
+               name, context);
       transfer.texts.push_back(read_text(texts->map(name), config, name));
     }
   map.reject_unknown();
@@ -180,8 +187,22 @@ void read_seeds(YamlMap map, Study& study) {
   for (const double seed : map.get<std::vector<double>>("seeds")) {
     if (seed < 0 || seed != static_cast<double>(static_cast<int64_t>(seed)))
       fail("{}: {} is no seed", map.place("seeds"), seed);
-    seeds.seeds.push_back(static_cast<uint64_t>(seed));
+    const auto whole = static_cast<uint64_t>(seed);
+    if (whole == study.seed || std::ranges::find(seeds.seeds, whole) != seeds.seeds.end())
+      fail("{}: the seed {} is used already, so it says nothing about the spread",
+           map.place("seeds"), whole);
+    seeds.seeds.push_back(whole);
+    for (const StudyFamily& family : study.families)
+      if (family.find(reseeded(seeds.controller, whole)))
+        fail("{}: {} with the seed {} would be called as another controller of family {}, {}",
+             map.place("seeds"), seeds.controller, whole, family.name,
+             reseeded(seeds.controller, whole));
   }
+  if (std::ranges::none_of(study.families, [&](const StudyFamily& family) {
+        return trained_again(family, seeds.controller);
+      }))
+    fail("{}: {} is ready, so it cannot be trained with other seeds", map.place("controller"),
+         seeds.controller);
   map.reject_unknown();
 }
 
@@ -284,6 +305,15 @@ const StudyController* StudyFamily::find(const std::string& controller) const {
   for (const StudyController& one : controllers)
     if (one.name == controller) return &one;
   return nullptr;
+}
+
+bool trained_again(const StudyFamily& family, const std::string& controller) {
+  const StudyController* found = family.find(controller);
+  return found && !found->configuration.empty();
+}
+
+std::string reseeded(const std::string& controller, uint64_t seed) {
+  return fmt::format("{}-seed{}", controller, seed);
 }
 
 Study load_study(const fs::path& config) {

@@ -45,6 +45,11 @@ struct StudyFamily {
   const StudyController* find(const std::string& controller) const;
 };
 
+// Whether a family has that controller and it is trained here, so that other seeds can be.
+bool trained_again(const StudyFamily& family, const std::string& controller);
+// A controller trained again with another seed.
+std::string reseeded(const std::string& controller, uint64_t seed);
+
 // The paper's experiments; each names the controllers of a family it is about. A family that lacks
 // one is left out there.
 struct StudyExperiments {

@@ -104,6 +104,12 @@ TrainingSummary training_summary(const std::filesystem::path& dir) {
   return summary;
 }
 
+double training_seconds(const std::filesystem::path& dir) {
+  double seconds = 0;
+  for (const CollectionMetrics& m : read_training_log(dir)) seconds += m.seconds;
+  return seconds;
+}
+
 Json training_summary_to_json(const TrainingSummary& summary) {
   Json curve = Json::array();
   for (const TrainingPoint& point : summary.curve)

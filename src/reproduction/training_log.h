@@ -26,6 +26,9 @@ struct TrainingSummary {
 // missing or malformed.
 TrainingSummary training_summary(const std::filesystem::path& dir);
 
+// How long the run in DIR has trained so far, over all its calls; likewise.
+double training_seconds(const std::filesystem::path& dir);
+
 Json training_summary_to_json(const TrainingSummary& summary);
 // Throws Error naming `where` for anything missing or of another type.
 TrainingSummary training_summary_from_json(const Json& json, const std::string& where);

@@ -91,7 +91,11 @@ TEST_F(EvaluationCommands, ARecordedScheduleReplaysToTheSameLogProbabilities) {
   const RunResult first = run("eval", {"-c", controller(), "--keep", "0.4", "--json", "--blocks",
                                        "3", "--schedule-out", file});
   ASSERT_EQ(first.code, 0) << testing::PrintToString(first);
-  const RunResult second = run("eval", {"--replay", file, "--json"});
+  const auto replay = [&] {
+    return run_sol({"eval", "--data", text.string(), "--threads", "1", "--precision", "f32",
+                    "--replay", file, "--json"});
+  };
+  const RunResult second = replay();
   ASSERT_EQ(second.code, 0) << testing::PrintToString(second);
   const Json before = parse_json(first.out, "first"), after = parse_json(second.out, "second");
   EXPECT_EQ(before["policy"], "learned");
@@ -101,7 +105,7 @@ TEST_F(EvaluationCommands, ARecordedScheduleReplaysToTheSameLogProbabilities) {
   EXPECT_EQ(before["realised"], after["realised"]);
 
   std::ofstream(text) << std::string(8000, 'b') << "\n";  // another text under the same name
-  expect_error(run("eval", {"--replay", file}), {"block 0", "recorded"});
+  expect_error(replay(), {"block 0", "recorded"});
 }
 
 TEST_F(EvaluationCommands, SweepWritesAReportAndStoresAFrontier) {
@@ -175,10 +179,17 @@ TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
   expect_error(run("eval", {"-p", "dense", "--bits", "8"}), {"dense", "--bits"});
   expect_error(run("eval", {"-p", "k050-s100-q16", "--prune", "0.5"}), {"k050-s100-q16"});
   expect_error(run("eval", {"-c", controller(), "-p", "dense", "--budget", "0.6"}), {"dense"});
-  for (const std::vector<std::string>& flag :
-       {std::vector<std::string>{"--keep", "0.5"}, {"--blocks", "2"}, {"--horizon", "8"}}) {
+  for (const std::vector<std::string>& flag : {std::vector<std::string>{"--keep", "0.5"},
+                                               {"--blocks", "2"},
+                                               {"--horizon", "8"},
+                                               {"--context", "48"},
+                                               {"--page-size", "8"},
+                                               {"--sinks", "2"},
+                                               {"--window", "3"},
+                                               {"--no-sinks"}}) {
     const std::string file = (dir.path() / "schedule.json").string();
-    expect_error(run("eval", flag + std::vector<std::string>{"--replay", file}),
+    expect_error(run_sol(std::vector<std::string>{"eval", "--data", text.string()} + flag +
+                         std::vector<std::string>{"--replay", file}),
                  {"--replay", flag[0]});
   }
 }
@@ -191,8 +202,11 @@ TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {
   expect_error(run("eval", {"-p", "psychic"}), {"psychic", "random-matched"});
   expect_error(run("eval", {"--keep", "1.5"}), {"--keep"});
   expect_error(run("eval", {"-p", "fixed", "--rho-levels", "0.5,x"}), {"--rho-levels", "'x'"});
-  expect_error(run("eval", {"--replay", text.string()}), {"text.txt"});
+  expect_error(run_sol({"eval", "--data", text.string(), "--replay", text.string()}), {"text.txt"});
+  expect_error(run_sol({"eval", "--data", text.string(), "--context", "2", "--horizon", "4"}),
+               {"context of 2", "every step is dense"});
   expect_error(run("probe", {"--bits", "1"}), {"--bits", "1"});
+  expect_error(run("probe", {"--costs", "costs.json"}), {"--costs"});
   expect_error(run("sweep", {"-o", out.string(), "--store-frontier", "--rho-levels", "0.5,1"}),
                {"--store-frontier", "-c"});
   const std::string none = (dir.path() / "none").string();

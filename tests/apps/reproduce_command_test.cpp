@@ -1,5 +1,6 @@
 // sol reproduce with a ready controller on the embedded model: a whole small study, interrupted,
 // resumed, reported.
+#include <algorithm>
 #include <fstream>
 
 #include "base/file_io.h"
@@ -165,6 +166,44 @@ TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
   expect_error(run({"--only", "pollution"}), {"text.txt", "cannot open"});
 }
 
+TEST_F(ReproduceCommand, AStudyMayHaveHorizonsAndNoSpaces) {
+  std::ofstream(study)
+      << "name: Horizons\n"
+         "data: {valid: {files: [text.txt]}, test: {files: [text.txt]}}\n"
+         "evaluation: {context: 40, blocks: 3, validation_blocks: 2, budgets: 8}\n"
+         "families: {made: {controllers: {2l: {ready: made}}}}\n"
+         "experiments: {spaces: {controllers: []}, horizons: {controllers: [2l]}}\n";
+  const RunResult result = run({"--only", "horizons"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  EXPECT_TRUE(fs::exists(out / "csv/adherence.csv"));
+}
+
+// What is drawn over frontiers must be of their blocks; what stands in two lists, in one row.
+TEST_F(ReproduceCommand, SweepsAndStaticMethodsAreOfTheSameBlocks) {
+  std::ofstream(study) << "name: Blocks\n"
+                          "data: {valid: {files: [text.txt]}, test: {files: [text.txt]}}\n"
+                          "evaluation: {context: 40, blocks: 1, sweep_blocks: 3, "
+                          "validation_blocks: 2, budgets: 8}\n"
+                          "families: {made: {controllers: {2l: {ready: made}}}}\n"
+                          "experiments: {spaces: {controllers: [2l]}, horizons: {controllers: "
+                          "[2l]}}\n";
+  const RunResult result = run({"--only", "spaces,scaling"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  const Json sweep = read_json(out / "jobs/sweep/made/2l.json")["result"];
+  EXPECT_EQ(sweep["blocks"].size(), 3u);
+  const Json points = read_json(out / "jobs/static.json")["result"]["points"];
+  EXPECT_EQ(points[0]["label"], "dense");
+  const RunResult dense =
+      run_sol({"eval", "--data", (dir.path() / "text.txt").string(), "--context", "40", "--blocks",
+               "3", "--threads", "1", "--precision", "f32", "--json"});
+  EXPECT_NEAR(points[0]["perplexity"].get<double>(),
+              parse_json(dense.out, "eval")["perplexity"].get<double>(), 1e-3);
+  const std::string adherence = read_file(out / "csv/adherence.csv");
+  EXPECT_EQ(std::ranges::count(adherence, '\n'), 2) << adherence;
+  EXPECT_NE(read_file(out / "report.md").find("up to 1 test blocks (in sweeps up to 3)"),
+            std::string::npos);
+}
+
 TEST_F(ReproduceCommand, ItIsNotedWhatElseAReadyControllerWasTrainedWith) {
   const RunResult same = run({"--only", "training"});
   EXPECT_EQ(same.code, 0) << testing::PrintToString(same);
@@ -198,16 +237,22 @@ TEST_F(ReproduceCommand, WhatCannotBeTrainedIsAnErrorBeforeAnyWork) {
        ", set: {nonsense.key: 3}}}}}\n"
        "experiments: {spaces: {controllers: [2l]}}\n");
   expect_error(run({}), {"f/2l", "nonsense"});
+  // Nothing has come of that study, so the corrected one takes its place: no directory to delete.
   with(
       "families: {made: {controllers: {2l: {ready: made}}}}\n"
       "experiments: {spaces: {controllers: [2l]}}\n"
       "evaluation: {context: 5000}\n");
-  fs::remove_all(out);
-  expect_error(run({}), {"evaluation.context is 5000", "positions"});
+  expect_error(run({}), {"evaluation.context needs 5001 positions", "has 2048"});
+  with("families: {f: {controllers: {2l: {config: " + config +
+       ", set: {rollout.context: 40}}}}}\n"
+       "experiments: {spaces: {controllers: [2l]}, pollution: {prefix: 30, corrupted: 2, tail: "
+       "3000}}\n"
+       "evaluation: {context: 2040}\n");
+  expect_error(run({"--only", "spaces"}), {"f/2l: evaluation.context", "2056", "2048"});
+  expect_error(run({"--only", "pollution"}), {"experiments.pollution needs 3032 positions"});
   with(
       "families: {made: {controllers: {2l: {ready: made}}}}\n"
       "experiments: {spaces: {controllers: [2l]}}\n");
-  fs::remove_all(out);
   expect_error(run({"--only", "horizons"}), {"nothing to do"});
 }
 

@@ -28,6 +28,7 @@ struct RunOptions {
   bool close_output = false;                  // nobody reads standard output
   std::string interrupt_when = {};  // send a signal once this stands in what it has written
   int interrupt_signal = SIGINT;
+  bool interrupt_group = false;      // as a terminal does: the program and what it has started
   double kill_after = 0;             // seconds until SIGKILL; 0: never
   std::string kill_clock_from = {};  // from when this stands in what it has written; empty: start
 };
@@ -56,6 +57,7 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
+    if (options.interrupt_group) setpgid(0, 0);
     dup2(pipes[0][0], 0);
     dup2(pipes[1][1], 1);
     dup2(pipes[2][1], 2);
@@ -119,7 +121,7 @@ inline RunResult run_program(const std::string& program, const std::vector<std::
           clock_waits = false;
         }
         if (!interrupted && texts[i]->find(options.interrupt_when) != std::string::npos) {
-          kill(child, options.interrupt_signal);
+          kill(options.interrupt_group ? -child : child, options.interrupt_signal);
           interrupted = true;
         }
       } else {

@@ -82,6 +82,27 @@ TEST_F(TasksCommand, LevelsWithoutAController) {
     EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
 }
 
+// A schedule for all documents of a task is of this task's number, whatever else is asked for.
+TEST_F(TasksCommand, ATasksResultDoesNotDependOnTheOthers) {
+  const auto result_of = [&](const std::string& tasks) {
+    fs::remove_all(out);
+    const RunResult result =
+        run({"--tasks", tasks, "--kappa-levels", "0.02,1", "--rho-levels", "0.3,1", "--policies",
+             "fixed-reference", "--keep", "0.5", "--prune", "0.6"});
+    EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+    std::ifstream lines(out / "tasks.jsonl");
+    std::string found;
+    for (std::string line; std::getline(lines, line);) {
+      Json row = parse_json(line, "tasks.jsonl");
+      for (const char* varies : {"seconds", "command"}) row.erase(varies);
+      if (row["task"] == "piqa") found += row.dump() + "\n";
+    }
+    EXPECT_FALSE(found.empty());
+    return found;
+  };
+  EXPECT_EQ(result_of("piqa,arc_easy"), result_of("piqa"));
+}
+
 TEST_F(TasksCommand, OneFileGivenByName) {
   const std::string file = (made.directory.path() / "piqa_valid.jsonl").string();
   const RunResult result =

@@ -159,6 +159,22 @@ TEST_F(TimeBudget, SweepGoesOverTimes) {
   expect_error(evaluate("sweep", timed, {"--store-frontier", "-o", out}), {"--store-frontier"});
   expect_error(evaluate("sweep", timed, {"--compare", "requested", "-o", out}), {"realises only"});
   expect_error(evaluate("sweep", shares, {"--time", "0.5", "-o", out}), {"trained for times"});
+  expect_error(evaluate("sweep", timed, {"-p", "fixed", "--baselines", "learned", "-o", out}),
+               {"baseline learned", "times"});
+}
+
+// Beside a controller for times, averages per axis lie inside its levels' ranges, not its time's.
+TEST_F(TimeBudget, OtherPoliciesAreSweptOverTheAxes) {
+  const fs::path out = dir.path() / "sweep";
+  const RunResult result = evaluate("sweep", timed,
+                                    {"-p", "random-matched", "--keep", "0.3,0.99", "--prune", "0.8",
+                                     "--compare", "realised", "-o", out});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  std::ifstream lines(out / "points.jsonl");
+  int points = 0;
+  for (std::string line; std::getline(lines, line); ++points)
+    EXPECT_EQ(parse_json(line, "points.jsonl")["inside"], true) << line;
+  EXPECT_EQ(points, 4);
 }
 
 TEST_F(TimeBudget, OtherCommandsSayThatTheyCannotUseIt) {

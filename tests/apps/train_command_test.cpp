@@ -91,6 +91,30 @@ class TrainCommand : public testing::Test {
   fs::path text, out = dir.path() / "out";
 };
 
+// A terminal's Ctrl-C reaches whatever it runs; the trainer that a study runs must hear of it once.
+// The network is large, so that its checkpoint takes longer than a second signal.
+TEST_F(TrainCommand, AnInterruptedStudyKeepsWhatWasTrained) {
+  const fs::path study =
+      write("study.yaml",
+            "name: s\n"
+            "data: {train: {files: [text.txt]}, valid: {files: [text.txt]}, test: {files: "
+            "[text.txt]}}\n"
+            "evaluation: {context: 40, blocks: 2, validation_blocks: 2, budgets: 8}\n"
+            "set: {rollout.context: 32, rollout.horizon: 4, rollout.schedules: 2, rollout.batch: 2,"
+            " policy.d_model: 768, optimisation.target_steps: 16, optimisation.minibatch: 8,"
+            " optimisation.grad_accum: 1, checkpoint.updates: 1000000}\n"
+            "families: {f: {controllers: {2l: {config: " +
+                (source_dir() / "configs/default-demo.yaml").string() +
+                ", updates: 100000}}}}\nexperiments: {spaces: {controllers: [2l]}}\n");
+  const RunResult stopped = run_sol({"reproduce", study.string(), "-o", out.string(), "--threads",
+                                     "1", "--precision", "f32", "--only", "training"},
+                                    {.interrupt_when = "update ", .interrupt_group = true});
+  EXPECT_EQ(stopped.code, 128 + SIGINT) << testing::PrintToString(stopped);
+  EXPECT_TRUE(fs::exists(out / "controllers/f/2l/checkpoint/state.safetensors"))
+      << testing::PrintToString(stopped);
+  EXPECT_NE(stopped.err.find("resume with --resume"), std::string::npos) << stopped.err;
+}
+
 TEST_F(TrainCommand, MakesAControllerThatGenerates) {
   const RunResult result = train({});
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);

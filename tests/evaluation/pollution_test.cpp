@@ -8,6 +8,7 @@
 #include "fake_model.h"
 #include "policy/policies.h"
 #include "sol/error.h"
+#include "throws.h"
 
 namespace sol {
 namespace {
@@ -116,6 +117,10 @@ TEST_F(PollutionTest, RefusesWhatCannotBeRun) {
   EXPECT_THROW(run_pollution(model, blocks, options), Error);  // blocks of another length
   options.tail = 0;
   EXPECT_THROW(run_pollution(model, blocks, options), Error);
+  options.tail = 6;
+  options.prefix = options.sequence.sinks + options.sequence.window;
+  EXPECT_THAT([&] { run_pollution(model, data(9), options); },
+              test::throws({"its steps would be dense"}));
 }
 
 }  // namespace

@@ -42,14 +42,32 @@ TEST_F(StudyResultsTest, KeepsWhyAJobFailedUntilItHasAResult) {
 }
 
 TEST_F(StudyResultsTest, ADirectoryHoldsOneStudy) {
-  StudyResults::open(dir.path(), identity);
   Json other = identity;
   other["families"][0]["name"] = "b";
+  // Until something has come of it, another may take its place.
+  StudyResults::open(dir.path(), other);
+  StudyResults::open(dir.path(), identity).store("static", {{"x", 1}}, 1, {});
+  EXPECT_EQ(StudyResults::read(dir.path()).identity(), identity);
   EXPECT_THAT([&] { StudyResults::open(dir.path(), other); },
               throws({dir.path().string(), "another study", "families[0].name"}));
   other = identity;
   other["extra"] = 1;
   EXPECT_THAT([&] { StudyResults::open(dir.path(), other); }, throws({"another study", "extra"}));
+}
+
+TEST_F(StudyResultsTest, AReportIsOfTheStudyThatWasRun) {
+  identity["model"] = "m";  // what the run adds
+  identity["sweep_blocks"] = 0;
+  StudyResults::open(dir.path(), identity);
+  const StudyResults results = StudyResults::read(dir.path());
+  Json study = identity;
+  study.erase("model");
+  EXPECT_NO_THROW(results.require_study(study));
+  study["blocks"] = 4;
+  EXPECT_THAT([&] { results.require_study(study); }, throws({"another study", "blocks"}));
+  study["blocks"] = 3;
+  study.erase("sweep_blocks");
+  EXPECT_THAT([&] { results.require_study(study); }, throws({"another study", "sweep_blocks"}));
 }
 
 TEST_F(StudyResultsTest, DamageIsAnErrorThatNamesTheFile) {

@@ -90,6 +90,29 @@ TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
               throws({"unknown key", "redy"}));
   EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1.5]}}\n"); },
               throws({"1.5 is no seed"}));
+  EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [5, 5]}}\n"); },
+              throws({"line 12", "the seed 5 is used already"}));
+  EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: 2l, seeds: [1234]}}\n"); },
+              throws({"the seed 1234 is used already"}));
+  EXPECT_THAT([&] { load(small + "experiments: {seeds: {controller: fl, seeds: [5]}}\n"); },
+              throws({"fl is ready"}));
+  EXPECT_THAT(
+      [&] {
+        load(small +
+             "      2l-seed5: {config: a.yaml}\n"
+             "experiments: {seeds: {controller: 2l, seeds: [5]}}\n");
+      },
+      throws({"2l with the seed 5", "2l-seed5"}));
+  EXPECT_THAT(
+      [&] {
+        load(small +
+             "experiments: {transfer: {controller: 2l, contexts: [256], texts: {context-256: "
+             "{files: [t.txt]}}}}\n");
+      },
+      throws({"a text called context-256"}));
+  EXPECT_THAT(
+      [&] { load("name: x\nfamilies: {a: {controllers: {b: {ready: made, updates: 3}}}}\n"); },
+      throws({"line 2", "ready is not trained"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {}}}}\n"); },
               throws({"line 2", "either config", "or ready"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b/c: {config: d}}}}\n"); },
