@@ -45,6 +45,18 @@ class ReproduceCommand : public testing::Test {
         << more;
   }
 
+  // A study of the same controller with these blocks and experiments alone.
+  void write_sweeps(const std::string& blocks, const std::string& experiments) {
+    std::ofstream(study) << "name: Sweeps\n"
+                            "data: {valid: {files: [text.txt]}, test: {files: [text.txt]}}\n"
+                            "evaluation: {context: 40, validation_blocks: 2, budgets: 8, "
+                         << blocks
+                         << "}\n"
+                            "families: {made: {controllers: {2l: {ready: made}}}}\n"
+                            "experiments: {"
+                         << experiments << "}\n";
+  }
+
   RunResult run(const std::vector<std::string>& more, const RunOptions& options = {}) const {
     std::vector<std::string> arguments{"reproduce", study.string(), "-o", out.string(), "--threads",
                                        "1",         "--precision",  "f32"};
@@ -167,12 +179,7 @@ TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
 }
 
 TEST_F(ReproduceCommand, AStudyMayHaveHorizonsAndNoSpaces) {
-  std::ofstream(study)
-      << "name: Horizons\n"
-         "data: {valid: {files: [text.txt]}, test: {files: [text.txt]}}\n"
-         "evaluation: {context: 40, blocks: 3, validation_blocks: 2, budgets: 8}\n"
-         "families: {made: {controllers: {2l: {ready: made}}}}\n"
-         "experiments: {spaces: {controllers: []}, horizons: {controllers: [2l]}}\n";
+  write_sweeps("blocks: 3", "spaces: {controllers: []}, horizons: {controllers: [2l]}");
   const RunResult result = run({"--only", "horizons"});
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
   EXPECT_TRUE(fs::exists(out / "csv/adherence.csv"));
@@ -180,13 +187,8 @@ TEST_F(ReproduceCommand, AStudyMayHaveHorizonsAndNoSpaces) {
 
 // What is drawn over frontiers must be of their blocks; what stands in two lists, in one row.
 TEST_F(ReproduceCommand, SweepsAndStaticMethodsAreOfTheSameBlocks) {
-  std::ofstream(study) << "name: Blocks\n"
-                          "data: {valid: {files: [text.txt]}, test: {files: [text.txt]}}\n"
-                          "evaluation: {context: 40, blocks: 1, sweep_blocks: 3, "
-                          "validation_blocks: 2, budgets: 8}\n"
-                          "families: {made: {controllers: {2l: {ready: made}}}}\n"
-                          "experiments: {spaces: {controllers: [2l]}, horizons: {controllers: "
-                          "[2l]}}\n";
+  write_sweeps("blocks: 1, sweep_blocks: 3",
+               "spaces: {controllers: [2l]}, horizons: {controllers: [2l]}");
   const RunResult result = run({"--only", "spaces,scaling"});
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
   const Json sweep = read_json(out / "jobs/sweep/made/2l.json")["result"];
