@@ -217,7 +217,7 @@ void run_tasks_command(TasksFlags& flags) {
       plan.policies.push_back({name, policies.back().get(), takes_budget(name)});
     }
   };
-  if (plan.decode) make_policies(tasks.front());  // whether they can be made is told at once
+  if (plan.decode) make_policies(tasks.front());
   choose_budgets(flags, setup, plan);
   plan.identity = identity_of(flags, setup, *tokenizer);
   const ChatFormat chat = chosen_chat(flags, tasks, plan);
@@ -239,7 +239,7 @@ void run_tasks_command(TasksFlags& flags) {
       all = total;
       progress->update(done, total);
     };
-    if (plan.decode) make_policies(tasks[i]);
+    if (plan.decode && i > 0) make_policies(tasks[i]);
     auto done = run_task(runner, tasks[i], plan, store, show, interrupt_token());
     progress.reset();
     const auto resumed = std::ranges::count(done, true, &TaskCell::resumed);

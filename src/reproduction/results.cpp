@@ -88,9 +88,9 @@ StudyResults StudyResults::read(const std::filesystem::path& dir) {
 
 void StudyResults::require_study(const Json& study) const {
   Json wanted = parse_json(to_text(study), "this study");
-  // What is left out where it is not asked for.
-  for (const char* key : {"sweep_blocks"})
-    if (identity_.contains(key) && !wanted.contains(key)) wanted[key] = nullptr;
+  // A study that does not ask for them does not speak of them either.
+  if (identity_.contains("sweep_blocks") && !wanted.contains("sweep_blocks"))
+    wanted["sweep_blocks"] = nullptr;
   for (const auto& [key, value] : wanted.items()) {
     const std::string difference =
         identity_.contains(key) ? first_difference(identity_[key], value, key) : key;

@@ -93,9 +93,7 @@ TEST_F(TasksCommand, ATasksResultDoesNotDependOnTheOthers) {
     std::ifstream lines(out / "tasks.jsonl");
     std::string found;
     for (std::string line; std::getline(lines, line);) {
-      Json row = parse_json(line, "tasks.jsonl");
-      for (const char* varies : {"seconds", "command"}) row.erase(varies);
-      if (row["task"] == "piqa") found += row.dump() + "\n";
+      if (parse_json(line, "tasks.jsonl")["task"] == "piqa") found += line + "\n";
     }
     EXPECT_FALSE(found.empty());
     return found;
