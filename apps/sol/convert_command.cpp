@@ -46,6 +46,16 @@ void convert_from_policy(const ConvertFlags& flags) {
     fail("--from sol-pt needs the --config that the policy was trained with (configs/*.yaml)");
   require_free_directory(flags.out);
   const TrainingConfig config = load_training_config(flags.config);
+  // What the authors' policies cannot have: a controller without it would not be what is asked for.
+  for (const auto& [set, name] : {std::pair{config.enforced, "budgets.enforced"},
+                                  std::pair{config.time.has_value(), "budgets.time"},
+                                  std::pair{config.policy.surprisal, "policy.surprisal"}})
+    if (set)
+      fail(
+          "{}: {} is an option of this program, and a policy of the paper's authors was not "
+          "trained "
+          "with it; name the configuration that it was trained with",
+          flags.config.string(), name);
   const std::filesystem::path dir = flags.model.empty() ? default_model_dir() : flags.model;
   const LlamaConfig model = load_config(dir);
   ImportSettings settings{config.space, {}, config.policy.heads, model.hidden_size};
@@ -97,6 +107,8 @@ void reject_options(const ConvertFlags& flags) {
     if (flags.weights.empty()) fail("--weights is required");
   } else {
     if (flags.source.empty()) fail("--from {} needs the file to convert", flags.from);
+    if (flags.threads != 0 && flags.from != "shape")
+      fail("--threads goes with weights to be made only, and --from {} makes none", flags.from);
     if (!flags.weights.empty())
       fail("--from {} takes no --weights; convert its result again with them", flags.from);
   }

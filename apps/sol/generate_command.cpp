@@ -145,7 +145,8 @@ void run_generate(GenerateFlags& flags) {
   StopStrings stops(flags.stops);
   const std::unique_ptr<Tokenizer::Stream> stream = tokenizer->stream();
   const auto on_token = [&](int32_t token) {
-    write_output(stops.push(stream->push(token)));
+    // A model may have more tokens than its tokenizer: such a one is no text.
+    if (tokenizer->has_token(token)) write_output(stops.push(stream->push(token)));
     return !stops.met();
   };
   const GenerationResult result =

@@ -16,8 +16,6 @@
 namespace sol::app {
 namespace {
 
-constexpr int most_inputs = 65536;  // that a configuration may have
-
 struct PlanFlags {
   ModelFlags model;
   TrainingConfigFlags config;
@@ -49,8 +47,7 @@ void print_memory(const FrozenModel& model, const TrainingConfig& config,
   }
   TrainingConfig larger = config;
   int fits = config.batch;
-  for (; larger.batch <= most_inputs && advice_to_fit(model, larger, machine).empty();
-       larger.batch *= 2)
+  for (; larger.is_valid() && advice_to_fit(model, larger, machine).empty(); larger.batch *= 2)
     fits = larger.batch;
   if (fits > config.batch) print("  fits; so would batches of {} inputs\n", fits);
 }
@@ -119,7 +116,7 @@ void run_plan(PlanFlags& flags) {
   note("measuring");
   // Nothing is there that would have to be tidied up, so signals end this at once, as they could
   // not between products that take seconds each.
-  const TimePlan plan = measure_time(*model, config);
+  const TimePlan plan = measure_time(*model, config, flags.model.deterministic);
   print_time(config, plan, flags.processes);
   print_machines(config, plan);
 }

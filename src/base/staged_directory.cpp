@@ -21,7 +21,9 @@ void require_free_directory(const fs::path& dir) {
     fail("{}: exists and is not empty; choose another directory or remove it", dir.string());
 }
 
-StagedDirectory::StagedDirectory(fs::path final) : final_(std::move(final)) {
+StagedDirectory::StagedDirectory(const fs::path& final)
+    : final_(fs::absolute(final).lexically_normal()) {
+  if (!final_.has_filename()) final_ = final_.parent_path();  // "out/", and "." likewise
   path_ = final_;
   path_ += fmt::format(".tmp-{}", ::getpid());
   std::error_code ignored;

@@ -11,8 +11,8 @@ void require_free_directory(const std::filesystem::path& dir);
 // Files are written to path(), beside the final name; without place() it is removed again.
 class StagedDirectory {
  public:
-  // Throws Error when it cannot be made.
-  explicit StagedDirectory(std::filesystem::path final);
+  // `final` may end in a slash. Throws Error when a directory beside it cannot be made.
+  explicit StagedDirectory(const std::filesystem::path& final);
   ~StagedDirectory();
   StagedDirectory(const StagedDirectory&) = delete;
   StagedDirectory& operator=(const StagedDirectory&) = delete;

@@ -153,7 +153,9 @@ TokenKind kind_of(std::string_view text) {
 std::vector<TokenKind> token_kinds(const Tokenizer& tokenizer) {
   std::vector<TokenKind> kinds;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
-    kinds.push_back(kind_of(tokenizer.decode({&id, 1})));
+    // Not decoded alone, which may cost a word its leading space; a vocabulary may have gaps.
+    kinds.push_back(tokenizer.has_token(id) ? kind_of(tokenizer.token_bytes(id))
+                                            : TokenKind::other);
   return kinds;
 }
 

@@ -13,7 +13,7 @@ namespace sol {
 // What a token is, from its text.
 enum class TokenKind { word_start, word_inside, number, punctuation, line_break, other };
 std::string_view to_string(TokenKind kind);
-// `text` as the tokenizer decodes the one token: " the" starts a word, "ing" goes on with one.
+// `text` as inside a text (Tokenizer::token_bytes): " the" starts a word, "ing" goes on with one.
 TokenKind kind_of(std::string_view text);
 
 // Means over the effective steps of one group.
@@ -44,6 +44,7 @@ Behaviour run_behaviour(BlockEvaluator& evaluator, const BlockDataset& data, con
                         const std::vector<Budget>& budgets, const std::vector<TokenKind>& kinds,
                         const SweepProgress& progress = {}, std::stop_token stop = {});
 
+// Of every id below vocab_size(); `other` for ids that no token has.
 std::vector<TokenKind> token_kinds(const Tokenizer& tokenizer);
 
 }  // namespace sol

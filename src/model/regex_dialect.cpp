@@ -59,6 +59,8 @@ class Translator {
         character_class();
       } else if (text_.substr(at_, 3) == "(?#") {
         skip_comment();
+      } else if (c == '{') {
+        interval();
       } else {
         out_ += c;
         ++at_;
@@ -77,6 +79,26 @@ class Translator {
     const size_t end = text_.find(')', at_);
     if (end == std::string_view::npos) unsupported("a comment without end");
     at_ = end + 1;
+  }
+
+  // {n}, {n,m} and the like, of which two mean another thing in Ruby: {,n} is from 0 to n there, in
+  // PCRE2 these letters, and {n,m}+ a repetition of the whole, in PCRE2 possessive.
+  void interval() {
+    size_t end = at_ + 1;
+    const auto skip_digits = [&] {
+      const size_t begin = end;
+      while (end < text_.size() && text_[end] >= '0' && text_[end] <= '9') ++end;
+      return end > begin;
+    };
+    const bool least = skip_digits();
+    const bool comma = text_.substr(end, 1) == ",";
+    if (comma) ++end;
+    const bool most = comma && skip_digits();
+    if (text_.substr(end, 1) == "}" && (least || most)) {
+      if (!least) unsupported("a repetition {,n}");
+      if (text_.substr(end + 1, 1) == "+") unsupported("a + after a repetition {n,m}");
+    }
+    out_ += text_[at_++];
   }
 
   // A backslash and what belongs to it.
@@ -115,8 +137,12 @@ class Translator {
     if ((name == 'p' || name == 'P') && text_.substr(at_ + 2, 1) == "{") return property();
     // \Q quotes in PCRE2 and is a plain Q in Ruby; \X, \R and the like agree or do not compile.
     if (name == 'Q' || name == 'E') unsupported("\\Q or \\E");
-    out_.append(text_.substr(at_, 2));
-    at_ += 2;
+    // \x{41} is no repetition.
+    const size_t end =
+        name == 'x' && text_.substr(at_ + 2, 1) == "{" ? text_.find('}', at_) : at_ + 1;
+    if (end == std::string_view::npos) unsupported("\\x{ without end");
+    out_.append(text_.substr(at_, end + 1 - at_));
+    at_ = end + 1;
   }
 
   // \p{Han} is the script itself, which for PCRE2 would be everything that is used with it.

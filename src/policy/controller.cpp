@@ -174,8 +174,8 @@ std::unique_ptr<Policy> Controller::greedy_policy(bool deterministic) const {
 
 Budget Controller::budget_for_ms(double ms, int keys) const {
   const Budget lowest{space_.kappa().front(), space_.rho().front(), 1.0f};
-  return time_budget(
-      static_cast<float>(settings_.costs->share_for(ms, keys, lowest, settings_.time.low)));
+  return time_budget(static_cast<float>(
+      settings_.costs->share_for(ms, keys, lowest, settings_.time.low, settings_.time.high)));
 }
 
 }  // namespace sol

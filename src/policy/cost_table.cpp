@@ -136,11 +136,13 @@ Budget CostTable::budget_for(double ms, int keys, const Budget& lowest) const {
   return lowered(high);
 }
 
-double CostTable::share_for(double ms, int keys, const Budget& lowest, double least) const {
+double CostTable::share_for(double ms, int keys, const Budget& lowest, double least,
+                            double most) const {
   if (dense_ms(keys) <= std::max(ms, fastest_ms(keys, lowest))) return 1.0;
   const double dense = step_ms(1.0f, 1.0f, keys);
   const double floor = std::max(least, step_ms(lowest.kappa, lowest.rho, keys) / dense);
-  return std::min(1.0, std::max(floor, (ms - refresh_ms_per_token(keys)) / dense));
+  const double share = std::min(most, (ms - refresh_ms_per_token(keys)) / dense);
+  return std::min(1.0, std::max(floor, share));
 }
 
 double CostTable::share_ms(double share, int keys) const {

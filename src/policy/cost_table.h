@@ -47,8 +47,10 @@ class CostTable {
 
   // The share of a dense step's time that leaves `ms` per token, the refresh being paid for, for a
   // policy that meets shares of the time (time_budget). No lower than `lowest` allows or than
-  // `least`; 1 where dense steps are fast enough, or not slower than the fastest.
-  double share_for(double ms, int keys, const Budget& lowest, double least = 0) const;
+  // `least`, and no higher than `most`; 1 where dense steps are fast enough, or not slower than the
+  // fastest.
+  double share_for(double ms, int keys, const Budget& lowest, double least = 0,
+                   double most = 1) const;
   // The inverse: milliseconds per token at a share.
   double share_ms(double share, int keys) const;
 

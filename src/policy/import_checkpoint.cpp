@@ -1,6 +1,9 @@
 #include "policy/import_checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "base/fail.h"
 #include "policy/network.h"
@@ -16,6 +19,43 @@ bool same(const Json& a, const Json& b) {
   for (size_t i = 0; i < a.size(); ++i)
     if (!same(a[i], b[i])) return false;
   return true;
+}
+
+// The range of an axis' budgets as the authors' training wrote it down: of its list, where there is
+// one, else of its two limits. None where the file does not say.
+std::optional<BudgetRange> saved_range(const Json& saved, const std::string& axis,
+                                       const std::string& where) {
+  const std::string list = "budget_" + axis + "_list", low = "budget_" + axis + "_min",
+                    high = "budget_" + axis + "_max";
+  const auto known = [&](const std::string& name) {
+    return saved.contains(name) && !saved[name].is_null();
+  };
+  if (known(list)) {
+    const Json& budgets = saved[list];
+    if (!budgets.is_array() || budgets.empty() ||
+        !std::ranges::all_of(budgets, [](const Json& budget) { return budget.is_number(); }))
+      fail("{}: {} = {} is no list of numbers", where, list, to_text(budgets));
+    const auto [least, most] = std::ranges::minmax(budgets.get<std::vector<double>>());
+    return BudgetRange{least, most};
+  }
+  if (!known(low) || !known(high)) return std::nullopt;
+  return BudgetRange{json_get<double>(saved, low.c_str(), where),
+                     json_get<double>(saved, high.c_str(), where)};
+}
+
+void check_ranges(const Json& saved, const ImportSettings& s, const std::string& where) {
+  constexpr std::pair<Axis, const char*> axes[]{
+      {Axis::kappa, "tok"}, {Axis::rho, "prune"}, {Axis::eta, "q_ratio"}};
+  for (const auto& [axis, name] : axes) {
+    if (!s.space.on(axis)) continue;
+    const auto trained = saved_range(saved, name, where);
+    const auto& [low, high] = s.controller.ranges[axis];
+    if (!trained ||
+        (std::abs(trained->low - low) <= 1e-6 && std::abs(trained->high - high) <= 1e-6))
+      continue;
+    fail("{}: was trained for budgets budget_{} from {} to {}, but the configuration says {} to {}",
+         where, name, trained->low, trained->high, low, high);
+  }
 }
 
 // What the authors' training wrote beside the weights, as far as it decides what they mean. The
@@ -39,6 +79,7 @@ void check_settings(const Json& saved, const ImportSettings& s, const std::strin
     fail("{}: was trained with {} = {}, but the configuration says {}", where, name,
          to_text(*found), to_text(value));
   }
+  check_ranges(saved, s, where);
 }
 
 const TorchCheckpoint::Tensor& require(const TorchCheckpoint& checkpoint, const char* name,

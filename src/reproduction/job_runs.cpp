@@ -213,16 +213,10 @@ Json run_static_points(Laboratory& lab, const SweepProgress& progress) {
   }
   const auto results = evaluator.run(arms, false, progress, lab.stop());
   Json list = Json::array();
-  for (size_t i = 0; i < points.size(); ++i) {
-    const Action& action = points[i].action;
-    list.push_back(
-        {{"label", points[i].label},
-         {"action", to_string(action)},
-         {"net_keep", (static_cast<double>(action.kappa) + static_cast<double>(action.rho) +
-                       static_cast<double>(action.eta())) /
-                          3},
-         {"perplexity", perplexity(results[i])}});
-  }
+  for (size_t i = 0; i < points.size(); ++i)
+    list.push_back({{"label", points[i].label},
+                    {"action", to_string(points[i].action)},
+                    {"perplexity", perplexity(results[i])}});
   return {{"points", list}};
 }
 

@@ -1,11 +1,13 @@
 // Section 10: static methods, and the finest action space on this and other models.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/fail.h"
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
+#include "policy/axis.h"
 #include "reproduction/jobs.h"
 #include "reproduction/sections.h"
 
@@ -14,17 +16,26 @@ namespace {
 
 struct StaticPoint {
   std::string label;
-  double net_keep, perplexity;
+  Budget spent;
+  double perplexity = 0;
 };
+
+// Whether a method drops something on an axis that the space leaves dense.
+bool beyond(const ActionSpace& space, const Budget& spent) {
+  return std::ranges::any_of(all_axes,
+                             [&](Axis axis) { return !space.on(axis) && value(spent, axis) < 1; });
+}
 
 std::vector<StaticPoint> static_points(const Json& json, const std::string& where) {
   std::vector<StaticPoint> points;
   if (!json.contains("points") || !json["points"].is_array())
     fail("{}: \"points\" must be a list", where);
-  for (const Json& item : json["points"])
+  for (const Json& item : json["points"]) {
+    const Action action = parse_action(json_get<std::string>(item, "action", where));
     points.push_back({json_get<std::string>(item, "label", where),
-                      json_get<double>(item, "net_keep", where),
+                      {action.kappa, action.rho, action.eta()},
                       json_get<double>(item, "perplexity", where)});
+  }
   return points;
 }
 
@@ -42,7 +53,7 @@ PlotSeries frontier_series(const Sweep& sweep, const std::vector<size_t>& fronti
   return series;
 }
 
-// One model's frontiers with the static methods' points on top.
+// One model's frontiers with the points of those static methods on top that use an axis of theirs.
 std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& points,
                          const std::string& title) {
   Plot plot{.title = title,
@@ -51,12 +62,14 @@ std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& 
             .width = 470,
             .height = 400};
   constexpr std::array<Marker, 3> markers{Marker::triangle, Marker::diamond, Marker::square};
+  const ActionSpace& space = view.sweep.space;
   for (size_t i = 0; i < points.size(); ++i) {
+    if (beyond(space, points[i].spent)) continue;
     PlotSeries one{.label = points[i].label,
                    .colour = i == 0 ? "#2b333b" : baseline_colour(1 + (i - 1) / 2),
                    .marker = markers[i % 3],
                    .size = 5};
-    one.points.push_back({points[i].net_keep, points[i].perplexity});
+    one.points.push_back({space.net_keep_rate(points[i].spent), points[i].perplexity});
     plot.series.push_back(std::move(one));
   }
   plot.series.push_back(frontier_series(view.sweep, view.summary.policy_frontier, true));
@@ -93,17 +106,23 @@ std::string scaling_of(ReportInput& input, FigureTable& table) {
   std::vector<StaticPoint> points;
   if (const auto statics = input.find("static"))
     points = static_points(*statics, input.results().where("static"));
-  std::string finest;
-  if (identity.contains("spaces") && identity["spaces"].contains("controllers") &&
-      !identity["spaces"]["controllers"].empty())
-    finest = identity["spaces"]["controllers"].back().get<std::string>();
-  if (finest.empty() || !identity.contains("families")) return {};
+  // Lists of a file that may be another program's or damaged.
+  const auto list = [&](const Json& object, const char* name) -> const Json& {
+    if (!object.is_object() || !object.contains(name) || !object[name].is_array())
+      fail("{}: {} must be a list", where, name);
+    return object[name];
+  };
+  if (!identity.contains("spaces")) return {};
+  const Json& controllers = list(identity["spaces"], "controllers");
+  if (controllers.empty()) return {};
+  if (!controllers.back().is_string()) fail("{}: controllers must be names", where);
+  const auto finest = controllers.back().get<std::string>();
 
   std::string plots;
-  for (const Json& family : identity["families"]) {
+  for (const Json& family : list(identity, "families")) {
     const std::string name = json_get<std::string>(family, "name", where);
     bool has = false;
-    for (const Json& controller : family["controllers"])
+    for (const Json& controller : list(family, "controllers"))
       has = has || json_get<std::string>(controller, "name", where) == finest;
     const SweepView* view = has ? input.sweep(sweep_job(name, finest)) : nullptr;
     if (!view) continue;
@@ -148,10 +167,15 @@ Section scaling_section(ReportInput& input, const std::vector<std::filesystem::p
   }
   section.html = "<div class=\"row\">\n" + plots + "</div>\n" + section.html;
   if (const auto statics = input.find("static")) {
-    FigureTable points("static", "Static methods, one knob each",
-                       {{"label", "Method"}, {"net_keep", "Net"}, {"perplexity", "Perplexity"}});
-    for (const StaticPoint& point : static_points(*statics, input.results().where("static")))
-      points.add({point.label, number(point.net_keep, 3), number(point.perplexity)});
+    FigureTable points(
+        "static", "Static methods, one knob each",
+        {{"label", "Method"}, {"net_keep", "Net, of three axes"}, {"perplexity", "Perplexity"}});
+    for (const StaticPoint& point : static_points(*statics, input.results().where("static"))) {
+      const auto& [kappa, rho, eta] = point.spent;
+      const double net =
+          (static_cast<double>(kappa) + static_cast<double>(rho) + static_cast<double>(eta)) / 3;
+      points.add({point.label, number(net, 3), number(point.perplexity)});
+    }
     section.show(std::move(points));
   }
   section.show(std::move(table));

@@ -263,11 +263,15 @@ Section adherence_section(ReportInput& input) {
 Section heuristics_section(ReportInput& input) {
   Section section{"heuristics", "Hand-made policies: EMC and DAC", {}, {}};
   const auto& spaces = input.study().experiments.spaces;
-  // The last baseline of a sweep, elsewhere, is none of them.
-  const size_t hand_made = spaces.baselines.size() - static_cast<size_t>(std::ranges::count(
-                                                         spaces.baselines, elsewhere_baseline));
+  // Fixed, and behind it all but the last one where that is elsewhere.
+  const size_t shown = spaces.baselines.size() - static_cast<size_t>(std::ranges::count(
+                                                     spaces.baselines, elsewhere_baseline));
+  if (shown < 2) {
+    section.html = "<p class=\"note\">The study compares with fixed budgets only.</p>\n";
+    return section;
+  }
   FigureTable table("heuristics",
-                    "Each hand-made policy and fixed, at the averages that the policy realised",
+                    "Each of them and fixed, at the averages that the policy realised",
                     {{"family", "Levels"},
                      {"controller", "Controller"},
                      {"baseline", "Baseline"},
@@ -279,7 +283,7 @@ Section heuristics_section(ReportInput& input) {
                      {"policy_wins", "Policy wins"},
                      {"baseline_beats_fixed", "Baseline beats fixed"}});
   for (const StudyFamily& family : input.study().families) {
-    section.html += frontier_row(input, family, spaces.controllers, hand_made);
+    section.html += frontier_row(input, family, spaces.controllers, shown);
     for (const std::string& name : spaces.controllers) {
       const SweepView* view =
           family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
@@ -308,6 +312,10 @@ Section heuristics_section(ReportInput& input) {
   }
   section.show(std::move(table));
   section.html += input.missing();
+  if (std::ranges::none_of(spaces.baselines, [](const std::string& name) {
+        return name == "emc" || name.starts_with("dac");
+      }))
+    return section;
   section.html +=
       "<p class=\"note\">EMC spends after steps of high entropy, DAC after steps that turned the "
       "hidden state far; both steer towards the budget at every step and never exceed it, so that "

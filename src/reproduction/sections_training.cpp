@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
@@ -55,8 +56,11 @@ Section training_section(ReportInput& input) {
                      {"perplexity", "Perplexity, last"},
                      {"largest_gap", "Largest gap, last"}});
   std::vector<Run> shown;
+  std::set<std::string> planned;  // no experiment may need a controller of a family
+  for (const Job& job : plan_jobs(input.study())) planned.insert(job.name);
   const auto add = [&](const StudyFamily& family, const std::string& name) {
     const std::string job = train_job(family.name, name);
+    if (!planned.contains(job)) return;
     const auto json = input.find(job);
     if (!json || json->contains("ready")) return;
     const TrainingSummary summary = training_summary_from_json(*json, input.results().where(job));
@@ -88,8 +92,9 @@ Section training_section(ReportInput& input) {
   section.show(std::move(table));
   section.html += input.missing();
   section.html +=
-      "<p class=\"note\">Schedules are sampled at temperature 1.3 for budgets drawn anew, so these "
-      "perplexities are not those of evaluation. Minutes are wall time on this machine.</p>\n";
+      "<p class=\"note\">Schedules are sampled for budgets drawn anew, so these perplexities are "
+      "not "
+      "those of evaluation. Minutes are wall time.</p>\n";
   return section;
 }
 

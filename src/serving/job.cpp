@@ -33,7 +33,7 @@ Job::Job(JobRequest request, const ServedModel& served, std::shared_ptr<Outbox> 
   if (request_.dial.ms_per_token)
     latency_.emplace(*served.costs, *request_.dial.ms_per_token, lowest_budget(served),
                      request_.dial.policy->costs()
-                         ? std::optional(served.controller->settings().time.low)
+                         ? std::optional(served.controller->settings().time)
                          : std::nullopt);
 }
 

@@ -22,8 +22,9 @@ Budget LatencyTarget::next(int keys, int tokens, double spent_ms, int together) 
                                    0.5 * target_ms_, 1.5 * target_ms_);
   const int middle = keys + costs_.horizon() / 2;
   Budget budget;
-  if (least_share_) {
-    const double share = costs_.share_for(wanted / load_, middle, lowest_now_, *least_share_);
+  if (shares_) {
+    const double share =
+        costs_.share_for(wanted / load_, middle, lowest_now_, shares_->low, shares_->high);
     budget = time_budget(static_cast<float>(share));
     predicted_ms_ = costs_.share_ms(share, middle);
   } else {

@@ -5,20 +5,21 @@
 #include <optional>
 
 #include "policy/cost_table.h"
+#include "sol/controller.h"
 
 namespace sol {
 
 class LatencyTarget {
  public:
   // `costs` must outlive it. `lowest`: what the shares may not fall below.
-  // `least_share`: of the dense time, for a policy that is asked for such shares (time_budget);
-  // none: for one that is asked for averages per axis.
+  // `shares`: of the dense time, that a policy which is asked for such shares (time_budget) was
+  // trained for; none: for one that is asked for averages per axis.
   LatencyTarget(const CostTable& costs, double target_ms, const Budget& lowest,
-                std::optional<double> least_share = std::nullopt)
+                std::optional<BudgetRange> shares = std::nullopt)
       : costs_(costs),
         target_ms_(target_ms),
         lowest_(lowest),
-        least_share_(least_share),
+        shares_(shares),
         lowest_now_(lowest) {}
 
   // The budget of the next episode, at `keys` in the cache. `tokens` and `spent_ms`: so far, from
@@ -36,7 +37,7 @@ class LatencyTarget {
   const CostTable& costs_;
   double target_ms_;
   Budget lowest_;  // while alone
-  std::optional<double> least_share_;
+  std::optional<BudgetRange> shares_;
   Budget lowest_now_;
   double load_ = 1.0;        // measured time by the table's
   double predicted_ms_ = 0;  // per token of the running episode, by the table

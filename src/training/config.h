@@ -82,6 +82,7 @@ struct TrainingConfig {
 
   // Throws Error naming the field for values out of range or contradicting each other.
   void validate() const;
+  bool is_valid() const;  // whether validate() accepts it
 
   // Everything that decides the result of training, for checkpoints and for the controller's
   // record.

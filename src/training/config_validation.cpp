@@ -86,6 +86,15 @@ void check_policy(const PolicyNetworkShape& policy, int horizon) {
 
 }  // namespace
 
+bool TrainingConfig::is_valid() const {
+  try {
+    validate();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void TrainingConfig::validate() const {
   // Upper bounds lie far beyond anything useful, so that no sum or product of settings overflows.
   constexpr double many = 1 << 24, number = 1e6;

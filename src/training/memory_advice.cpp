@@ -32,7 +32,13 @@ using Lower = std::function<void(Alternative&, const Fits&)>;
 template <typename Number>
 void halve(Alternative& a, const Fits& fits, Number& value, Number least, const char* flag) {
   const Number before = value;
-  while (value > least && (value == before || !fits(a))) value = std::max<Number>(least, value / 2);
+  while (value > least && (value == before || !fits(a))) {
+    const Number larger = value;
+    value = std::max<Number>(least, value / 2);
+    if (a.config.is_valid()) continue;
+    value = larger;  // what `sol train` would refuse is no advice
+    break;
+  }
   if (value < before) a.add_flag(fmt::format("{}{}", flag, value));
 }
 

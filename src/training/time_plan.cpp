@@ -94,13 +94,13 @@ void measure_update(TimePlan& plan, TorchNetwork& network, const TrainingConfig&
 
 }  // namespace
 
-TimePlan measure_time(FrozenModel& model, const TrainingConfig& config) {
+TimePlan measure_time(FrozenModel& model, const TrainingConfig& config, bool deterministic) {
   const PolicyNetworkShape shape = config.network_shape(model.config().hidden_size);
   const auto guard = config.budget_guard();
-  TorchNetwork network(shape, initial_parameters(shape, config.seed), false, guard);
+  TorchNetwork network(shape, initial_parameters(shape, config.seed), deterministic, guard);
   const auto policy = make_learned_policy(
       config.space, std::make_shared<const PolicyNetwork>(shape, network.parameters()),
-      config.loss.temperature, config.seed, false, nullptr, guard);
+      config.loss.temperature, config.seed, deterministic, nullptr, guard);
   const int near = std::min(short_context, config.context);
   const int steps = std::min(config.horizon, measured_steps);
   const auto roll = [&](int batch, int context) {

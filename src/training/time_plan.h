@@ -32,7 +32,8 @@ struct TimePlan {
 // schedules at the whole context and of a batch's at a short one (their attention is added in
 // proportion), one minibatch's gradient and one AdamW step. Takes about as long as a fifth of a
 // batch.
-TimePlan measure_time(FrozenModel& model, const TrainingConfig& config);
+// `deterministic`: as `sol train --deterministic`, but for its gradients in lanes.
+TimePlan measure_time(FrozenModel& model, const TrainingConfig& config, bool deterministic);
 
 // Seconds of a collection of `processes` on as many machines like this one: rollouts and gradients
 // are shared, the AdamW step is everybody's own, and gradients go around at `bytes_per_second`.

@@ -34,14 +34,18 @@ std::string data_identity(const BlockDataset& data) {
   return hash.hexadecimal();
 }
 
-// What must agree between a checkpoint and the run that resumes it. A run may be prolonged.
-Json run_identity(const FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
-                  const TrainerOptions& options) {
-  Json settings = config.to_json();
+// Of a configuration's settings those that must agree. A run may be prolonged.
+Json settings_identity(Json settings, bool depends_on_length) {
   settings.erase("name");
   settings.erase("model");
-  if (!config.depends_on_length()) settings["optimisation"].erase("updates");
-  Json identity{{"config", settings},
+  if (!depends_on_length) settings["optimisation"].erase("updates");
+  return settings;
+}
+
+// What must agree between a checkpoint and the run that resumes it.
+Json run_identity(const FrozenModel& model, const BlockDataset& data, const TrainingConfig& config,
+                  const TrainerOptions& options) {
+  Json identity{{"config", settings_identity(config.to_json(), config.depends_on_length())},
                 {"model_fingerprint", model.fingerprint()},
                 {"precision", to_string(model.precision())},
                 {"data", {{"blocks", data.size()}, {"sample", data_identity(data)}}}};
@@ -148,7 +152,8 @@ class Trainer {
   bool finished() const { return counters_.updates >= config_.updates || time_is_up_; }
 
   // Whether a finished run was resumed whose controller is there: saving it again would drop what
-  // was added to it since, such as a frontier.
+  // was added to it since, such as a frontier. Another run's, which --overwrite was to replace when
+  // it was killed between checkpoint and controller, is not ours even where it is as long.
   bool nothing_left() const {
     if (checkpointed_collections_ == 0 || !finished() ||
         !path_exists(options_.out / "controller.json"))
@@ -157,12 +162,22 @@ class Trainer {
     try {
       const Controller saved = Controller::load(options_.out);
       const Json training = parse_json(saved.settings().training_json, where);
-      return json_get_or<int64_t>(training, "collections", 0, where) == collections_;
+      return json_get_or<int64_t>(training, "collections", 0, where) == collections_ &&
+             is_ours(training);
     } catch (const Error& e) {
       // It may hold more than this run would save, such as a frontier.
       fail("{}; to have the controller saved again from the checkpoint, delete {} first", e.what(),
            where);
     }
+  }
+
+  // Whether a controller's record is of a run with these settings.
+  bool is_ours(const Json& record) const {
+    if (!record.contains("config") || !record["config"].is_object()) return false;
+    Json settings = record["config"];
+    if (!settings.contains("optimisation")) return false;
+    return settings_identity(std::move(settings), config_.depends_on_length()) ==
+           identity_["config"];
   }
 
   // Files are the leading process's affair: the others may run on machines that do not see them.
@@ -431,12 +446,13 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
         "choose another directory",
         options.out.string());
   }
-  if (options.resume || options.overwrite) return;
-  // Of a run that ended before its first checkpoint, or of something else. One that failed before
-  // its first collection leaves an empty log, and nothing is lost with its record.
+  if (options.overwrite || (options.resume && checkpoint)) return;
+  // Of a run that ended before its first checkpoint, which --resume begins again, or of something
+  // else. One that failed before its first collection leaves an empty log, and nothing is lost with
+  // its record.
   const fs::path log = options.out / "train.jsonl", record = options.out / "run.json";
   std::error_code unknown;
-  if (fs::is_regular_file(log, unknown) && fs::file_size(log, unknown) == 0) {
+  if (options.resume || (fs::is_regular_file(log, unknown) && fs::file_size(log, unknown) == 0)) {
     require_replaceable(record, {"the record of a training run", "{\n \"config\":"});
     return;
   }

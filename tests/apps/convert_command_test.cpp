@@ -119,6 +119,30 @@ TEST_F(ConvertCommand, APublishedPolicyBecomesAController) {
   expect_error(run_sol({"convert", "--from", "sol-pt", "--config", config, "-m",
                         golden("tiny_tied_f32"), policy, "-o", out()}),
                {"model of width 32, but this one has 64"});
+
+  // Options of this program, with which no such policy was trained.
+  std::string enforced = yaml, shown = yaml + "  surprisal: true\n";
+  enforced.insert(enforced.find("quest:"), "  enforced: true\n");
+  write_file_atomically(config, enforced);
+  expect_error(run_sol(arguments), {"budgets.enforced", "c.yaml"});
+  write_file_atomically(config, shown);
+  expect_error(run_sol(arguments), {"policy.surprisal"});
+}
+
+TEST_F(ConvertCommand, ADirectorysNameMayEndInASlash) {
+  fs::create_directory(out());
+  const auto converted =
+      run_sol({"convert", "-m", golden("tiny_tied_f32"), "--weights", "int8", "-o", out() + "/"});
+  ASSERT_EQ(converted.code, 0) << converted.err;
+  EXPECT_EQ(inspect(out())["weights"], "int8");
+}
+
+TEST_F(ConvertCommand, AShapeIsNotWrittenOverSomething) {
+  fs::create_directory(out());
+  write_file_atomically(fs::path(out()) / "notes.txt", "somebody's");
+  expect_error(run_sol({"convert", "--from", "shape", "llama-3.2-1b", "--tokenizer",
+                        (test::source_dir() / "models/default").string(), "-o", out()}),
+               {"not empty"});
 }
 
 TEST_F(ConvertCommand, OptionsOfOtherSourcesAreRefused) {
@@ -130,6 +154,8 @@ TEST_F(ConvertCommand, OptionsOfOtherSourcesAreRefused) {
                {"needs the --config"});
   expect_error(run_sol({"convert", "--from", "sol-pt", "--weights", "int8", "x.pt", "-o", out()}),
                {"takes no --weights"});
+  expect_error(run_sol({"convert", "--from", "llama2c", "--threads", "1", "x.bin", "-o", out()}),
+               {"--threads"});
   expect_error(run_sol({"convert", "--weights", "int8", "x.pt", "-o", out()}), {"named with -m"});
   expect_error(run_sol({"convert", "--weights", "int8", "--config", "x.yaml", "-o", out()}),
                {"goes with --from sol-pt"});

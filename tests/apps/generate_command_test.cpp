@@ -1,4 +1,8 @@
 // sol generate on the embedded model.
+#include <filesystem>
+#include <fstream>
+
+#include "../model/tokenizer_files.h"
 #include "made_controller.h"
 
 namespace sol::test {
@@ -45,6 +49,18 @@ TEST(GenerateCommand, TheSeedDecidesWhatIsSampled) {
   const std::string first = sampled("1", "1");
   EXPECT_EQ(sampled("1", "2"), first);
   EXPECT_NE(sampled("2", "1"), first);
+}
+
+// Random weights choose among 320 ids, of which the tokenizer knows eight.
+TEST(GenerateCommand, IdsBeyondTheTokenizerAreNoText) {
+  const TemporaryDirectory dir;
+  for (const char* name : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(test_data() / "golden/tiny_tied_f32" / name, dir.path() / name);
+  std::ofstream(dir.path() / "tokenizer.json") << small_tokenizer();
+  const auto result = run_sol({"generate", "-m", dir.path().string(), "-n", "40", "abc"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_LT(result.out.size(), 40u) << result.out;
+  EXPECT_NE(result.err.find("40 tokens"), std::string::npos) << result.err;
 }
 
 TEST(GenerateCommand, EndsBeforeAStopString) {

@@ -108,10 +108,30 @@ TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
     ++lines;
   }
   EXPECT_GT(lines, 30);
+  // Another study's results that were damaged are an error beside this one's.
+  const fs::path other = dir.path() / "other";
+  fs::create_directory(other);
+  for (const char* damaged :
+       {R"("families": [{"name": "x"}])", R"("families": 3)", R"("families": [4])"}) {
+    write_file_atomically(other / "study.json",
+                          std::string(R"({"format_version": 2, "context": 1024, "spaces": )"
+                                      R"({"controllers": ["fl"]}, )") +
+                              damaged + "}");
+    expect_error(run({"--report", "--beside", other.string()}), {"other/study.json"});
+  }
+
   // A finished study has nothing left to do.
   const RunResult again = run({});
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.err.find(" done in "), std::string::npos) << again.err;
+}
+
+TEST_F(ReproduceCommand, HandMadePoliciesAreSpokenOfWhereThereAreSome) {
+  write_sweeps("blocks: 2", "spaces: {controllers: [2l], baselines: [fixed]}");
+  ASSERT_EQ(run({"--only", "spaces"}).code, 0);
+  const std::string report = read_file(out / "report.html");
+  EXPECT_NE(report.find("The study compares with fixed budgets only."), std::string::npos);
+  EXPECT_EQ(report.find("EMC spends after"), std::string::npos);
 }
 
 TEST_F(ReproduceCommand, GoesOnAfterAnInterruption) {

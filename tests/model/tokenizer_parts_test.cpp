@@ -107,6 +107,8 @@ TEST(TokenizerRegex, ReadsOnigurumasDialect) {
   EXPECT_EQ(matches("\\p{Han}+", "\xE4\xB8\xAD\xE3\x80\x81"), (Strings{"\xE4\xB8\xAD"}));
   EXPECT_EQ(matches("\\bx", "x yx -x"), (Strings{"x", "x"}));
   EXPECT_EQ(matches("[]a]+", "]a["), (Strings{"]a"}));
+  EXPECT_EQ(matches("a{1,2}", "aaa a"), (Strings{"aa", "a", "a"}));
+  EXPECT_EQ(matches("\\x{61}+", "aab"), (Strings{"aa"}));
   EXPECT_EQ(matches("(?i:'s)", "'S '\xC5\xBF"), (Strings{"'S", "'\xC5\xBF"}));  // long s
 }
 
@@ -120,8 +122,9 @@ TEST(TokenizerRegex, EmptyPatternsAreErrors) {
 }
 
 TEST(TokenizerRegex, UnsupportedSyntaxIsAnErrorThatShowsThePattern) {
-  for (const char* pattern : {"[a[bc]]", "[a&&b]", "[[:alpha:]]", "(", "[a", "\\", "[\\W]", "\\Qa",
-                              "a{2,1}", "\\p{Nonsense}", "\\p{L", "(?#", "\\C"}) {
+  for (const char* pattern :
+       {"[a[bc]]", "[a&&b]", "[[:alpha:]]", "(", "[a", "\\", "[\\W]", "\\Qa", "a{2,1}",
+        "\\p{Nonsense}", "\\p{L", "(?#", "\\C", "a{1,3}+", "a{2}+", "a{,3}", "\\x{41"}) {
     try {
       Pattern::regex(pattern, "x.json: pre_tokenizer");
       ADD_FAILURE() << pattern;

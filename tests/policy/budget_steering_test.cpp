@@ -46,8 +46,8 @@ TEST(BudgetSteering, RequiredAverageAgreesWithTheReference) {
     }
 }
 
-// Whatever the signal says: between levels that are one step apart the average is met within half a
-// step over the episode.
+// Whatever the signal says: between levels that are one step apart the sum over the episode is met
+// within a step.
 RC_GTEST_PROP(BudgetSteeringProperty, MeetsTheBudget, ()) {
   const auto count = *rc::gen::inRange<size_t>(1, 8);
   std::vector<float> levels;

@@ -499,6 +499,7 @@ TEST(Controller, KeepsTheTimesItWasTrainedFor) {
   // 8 ms at 100 keys, 1 of them for the refresh; 4.5 ms would be 0.35, which was not trained.
   EXPECT_EQ(loaded.budget_for_ms(8, 100), time_budget(0.7f));
   EXPECT_EQ(loaded.budget_for_ms(4.5, 100), time_budget(0.4f));
+  EXPECT_EQ(loaded.budget_for_ms(10, 100), time_budget(1.0f));  // dense, which needs no policy
   EXPECT_EQ(loaded.outside_trained_ranges(time_budget(0.9f)), "");
   EXPECT_THAT(loaded.outside_trained_ranges(time_budget(0.3f)),
               HasSubstr("0.3 of the dense time is outside the trained range 0.4..0.9"));

@@ -206,6 +206,9 @@ TEST(CostTable, TurnsTimesIntoSharesOfTheDenseTime) {
   EXPECT_DOUBLE_EQ(costs.share_ms(1.0, 100), 10);  // nothing to refresh
   EXPECT_DOUBLE_EQ(costs.share_for(0.1, 100, lowest), 0.4);
   EXPECT_DOUBLE_EQ(costs.share_for(0.1, 100, lowest, 0.6), 0.6);
+  EXPECT_DOUBLE_EQ(costs.share_for(9.5, 100, lowest), 0.85);
+  EXPECT_DOUBLE_EQ(costs.share_for(9.5, 100, lowest, 0.6, 0.7), 0.7);
+  EXPECT_DOUBLE_EQ(costs.share_for(10, 100, lowest, 0.6, 0.7), 1.0);  // dense needs no policy
   EXPECT_DOUBLE_EQ(costs.share_for(8, 200, lowest), 7.0 / 15);
   const CostTable slower(16, {0.5f}, {{100, 10, 8, {0}}}, {0.3});
   EXPECT_DOUBLE_EQ(slower.share_for(5, 100, lowest), 1.0);  // the refresh costs more than is saved

@@ -70,6 +70,20 @@ TEST_F(ImportCheckpoint, ContradictionsAreErrors) {
   TorchCheckpoint c = checkpoint();
   c.settings["keep_fracs"] = {1.0, 0.7, 0.4, 0.1};
   EXPECT_THAT(error_of([&] { import(c); }), HasSubstr("keep_fracs = [1.0,0.7,0.4,0.1]"));
+  // Budgets, where the file has them: of a list, or between two limits.
+  c = checkpoint();
+  s = settings();
+  s.controller.ranges = {{0.1, 1.0}, {0.6, 1.0}, {0.3125, 1.0}};
+  c.settings.update(
+      {{"budget_tok_list", nullptr}, {"budget_tok_min", 0.1}, {"budget_tok_max", 1.0}});
+  import(c, s);
+  c.settings["budget_prune_list"] = {0.9, 0.7, 0.8};
+  EXPECT_THAT(error_of([&] { import(c, s); }),
+              HasSubstr("budget_prune from 0.7 to 0.9, but the configuration says 0.6 to 1"));
+  s.controller.ranges.rho = {0.7, 0.9};
+  import(c, s);
+  c.settings["budget_tok_min"] = 0.3;
+  EXPECT_THAT(error_of([&] { import(c, s); }), HasSubstr("budget_tok from 0.3 to 1"));
   c = checkpoint();
   c.settings["sparsity_criteria"] = "recency";
   EXPECT_THAT(error_of([&] { import(c); }), HasSubstr("recency"));

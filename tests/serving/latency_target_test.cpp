@@ -64,13 +64,17 @@ TEST(LatencyTarget, LowersNoChannelsForManySequences) {
 
 TEST(LatencyTarget, AsksAPolicyForTimesForShares) {
   const CostTable costs = test::made_costs();
-  EXPECT_EQ(LatencyTarget(costs, 10.0, lowest, 0.3).next(100, 0, 0), time_budget(1.0f));
-  const Budget budget = LatencyTarget(costs, 8.0, lowest, 0.3).next(100, 0, 0);
+  const BudgetRange shares{0.3, 1.0};
+  EXPECT_EQ(LatencyTarget(costs, 10.0, lowest, shares).next(100, 0, 0), time_budget(1.0f));
+  const Budget budget = LatencyTarget(costs, 8.0, lowest, shares).next(100, 0, 0);
   EXPECT_NEAR(costs.share_ms(static_cast<double>(budget.kappa), 100), 8.0, 1e-5);
   EXPECT_EQ(budget.rho, budget.kappa);
-  EXPECT_EQ(LatencyTarget(costs, 0.1, lowest, 0.9).next(100, 0, 0), time_budget(0.9f));
+  EXPECT_EQ(LatencyTarget(costs, 0.1, lowest, BudgetRange{0.9, 1.0}).next(100, 0, 0),
+            time_budget(0.9f));
+  EXPECT_EQ(LatencyTarget(costs, 9.5, lowest, BudgetRange{0.3, 0.7}).next(100, 0, 0),
+            time_budget(0.7f));
   // A machine that is a fifth slower is asked for less after an episode.
-  LatencyTarget target(costs, 8.0, lowest, 0.3);
+  LatencyTarget target(costs, 8.0, lowest, shares);
   const float first = target.next(100, 0, 0).kappa;
   const int tokens = costs.horizon();
   EXPECT_LT(target.next(100, tokens, 1.2 * 8.0 * tokens).kappa, first - 0.05f);

@@ -77,6 +77,21 @@ TEST_F(MemoryPlanTest, AdviceFits) {
                       "it would still take "}));
 }
 
+// What `sol train` would refuse is no advice.
+TEST_F(MemoryPlanTest, AdviceIsAConfiguration) {
+  config_.batch = 64;
+  config_.context = 200;
+  config_.schedules = 4;
+  config_.advantage.spent_baseline = true;  // 12 differences between schedules at least: 4 inputs
+  TrainingConfig smaller = config_;
+  smaller.batch = 2;
+  const auto machine = MachineMemory::alone(1, 0, plan_memory(*model_, smaller, 1).total());
+  const std::string advice = advice_to_fit(*model_, config_, machine);
+  EXPECT_THAT(advice, testing::Not(testing::HasSubstr("rollout.batch=2")));
+  config_.advantage.spent_baseline = false;
+  EXPECT_THAT(advice_to_fit(*model_, config_, machine), testing::HasSubstr("rollout.batch=2 ("));
+}
+
 // What is said of several processes is of all of them, and fits them.
 TEST_F(MemoryPlanTest, AdviceIsForAsManyProcesses) {
   config_.batch = 64;

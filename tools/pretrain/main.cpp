@@ -39,7 +39,8 @@ void add_train_options(CLI::App& command, pretrain::TrainerOptions& o) {
       ->capture_default_str();
   command
       .add_option("--decay-tokens", o.decay_tokens,
-                  "Let the rate fall over so many tokens, from here on, then end")
+                  "Let the rate fall over so many tokens, from here on (resumed: from where it "
+                  "began to), then end")
       ->check(at_least(1));
   command.add_option("--final-rate", o.final_rate, "Share of the highest rate after the decay")
       ->check(number_in(0, 1))

@@ -8,6 +8,7 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/output_file.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
 #include "checkpoint.h"
@@ -49,7 +50,6 @@ class Run {
     const DirectoryLock lock(o_.out);
     open_text();
     start();
-    copy_companions();
     note_(fmt::format("{} parameters, {} tokens of text, {}", layout_.size(), data_->token_count(),
                       engine_->describe()));
     validate();
@@ -74,9 +74,16 @@ class Run {
           "{}: a run into the directory of the model that it starts from would replace that model; "
           "choose another with -o",
           o_.out.string());
-    if (!path_exists(checkpoint_path()) && path_exists(o_.out / "model.safetensors"))
-      fail("{}: holds a model that is not a run of this program; choose another directory",
-           o_.out.string());
+    if (!path_exists(checkpoint_path()))
+      for (const char* name : {"model.safetensors", "model.safetensors.index.json", "config.json"})
+        if (path_exists(o_.out / name))
+          fail("{}: holds a model that is not a run of this program ({}); choose another directory",
+               o_.out.string(), name);
+    // Also of a run that died before its first checkpoint, and nothing else.
+    require_replaceable(o_.out / "log.jsonl", {"the log of a run of sol-pretrain", "{\"step\":"});
+    if (!o_.from.empty() && o_.init)
+      fail("--from goes on with the weights of {}, --init starts from those of {}; choose one",
+           o_.from.string(), o_.model.string());
     if (!o_.resume && path_exists(checkpoint_path()))
       fail("{}: holds a run already; go on with --resume or choose another directory",
            o_.out.string());
@@ -132,6 +139,11 @@ class Run {
       progress_.window = o_.window;
       progress_.position = 0;
     }
+    // Another run's checkpoint is the beginning of this one, whose rate falls from here on or not.
+    if (!o_.from.empty()) progress_.decay_begin = -1;
+    if (progress_.decay_begin >= 0 && o_.decay_tokens == 0)
+      fail("{}: its learning rate has been falling since token {}; go on with its --decay-tokens",
+           checkpoint_path().string(), progress_.decay_begin);
     if (o_.decay_tokens > 0 && progress_.decay_begin < 0) progress_.decay_begin = progress_.tokens;
     log_.begin("step", o_.resume ? engine_steps_ : 0);
   }
@@ -186,7 +198,9 @@ class Run {
     progress_.muon = progress_.muon || o_.optimizer.muon;
     const EngineState state = engine_->state();
     log_.flush();
+    // First, so that what follows is known as this run's.
     save_checkpoint(checkpoint_path(), {progress_, state}, identity_);
+    copy_companions();
     save_weights(o_.out, layout_, state.weights, o_.save_f32);
   }
 

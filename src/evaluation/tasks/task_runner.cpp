@@ -180,7 +180,8 @@ void TaskRunner::generate_batch(const Task& task, size_t first, size_t count, co
     decode_step(model_, steps);
     for (Writing* writing : active) {
       const int32_t token = writing->generation->complete_step();
-      writing->stops.push(writing->stream->push(token));
+      // A model may have more tokens than its tokenizer: such a one is no text.
+      if (tokenizer_.has_token(token)) writing->stops.push(writing->stream->push(token));
       if (writing->stops.met() && !writing->generation->finished())
         writing->generation->finish(FinishReason::stopped);
     }
@@ -189,9 +190,10 @@ void TaskRunner::generate_batch(const Task& task, size_t first, size_t count, co
     const GenerationResult& written = writings[i].generation->result();
     const StepTotals spent{written.steps, written.effective_steps, written.realised,
                            written.attended * written.steps};
-    results.push_back(
-        judge_answer(task.documents[first + i],
-                     cut_at_stops(tokenizer_.decode(written.tokens, true), task.stops), spent));
+    std::vector<int32_t> text = written.tokens;
+    std::erase_if(text, [&](int32_t token) { return !tokenizer_.has_token(token); });
+    results.push_back(judge_answer(task.documents[first + i],
+                                   cut_at_stops(tokenizer_.decode(text, true), task.stops), spent));
   }
 }
 

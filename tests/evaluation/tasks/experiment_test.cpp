@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../../model/tokenizer_files.h"
 #include "base/file_io.h"
 #include "evaluation/tasks/task_files.h"
 #include "evaluation/xml_check.h"
@@ -291,6 +292,22 @@ TEST_F(Experiment, ATaskThatGeneratesAsksThroughTheTemplate) {
   TaskRunner runner(*model, **tokenizer, scoring);
   TaskPass pass(1);
   EXPECT_THAT([&] { runner.prefill(made.task("gsm8k_cot_llama"), pass); }, throws({"no prefill"}));
+}
+
+// Random weights choose among 320 ids, of which the tokenizer knows eight.
+TEST_F(Experiment, IdsBeyondTheTokenizerAreNoText) {
+  const auto random_weights = load_model(test_data() / "golden/tiny_tied_f32", {});
+  const auto small = load_text(small_tokenizer().dump(), R"({"bos_token": "<s>"})");
+  Task task = made.task("gsm8k_cot_llama");
+  task.max_tokens = 40;
+  const auto dense = make_constant_policy(Action{});
+  const Arm arm{dense.get(), {}};
+  TaskRunner runner(*random_weights, *small, scoring);
+  TaskPass pass(1);
+  runner.decode(task, {&arm, 1}, pass);
+  const DocumentResult& answer = pass.results[0][0];
+  EXPECT_EQ(answer.spent.steps, 40);
+  EXPECT_LT(answer.text.size(), 40u) << answer.text;
 }
 
 // The stop string ends the writing; what was written before it is the answer.

@@ -107,6 +107,31 @@ TEST(Trainer, DecayGoesOnFromAnotherRunAndLeavesItAlone) {
   EXPECT_EQ(log[3].at("tokens"), 840 + 1120);
 }
 
+TEST(Trainer, ARunWhoseRateFallsGoesOnFalling) {
+  const TinyModel tiny;
+  TrainerOptions o = tiny.options("out");
+  o.decay_tokens = 560;
+  o.tokens = 280;
+  o.log_steps = 1;
+  ASSERT_TRUE(train(o));
+  o.resume = true;
+  o.tokens = 0;
+  TrainerOptions steady = o;
+  steady.decay_tokens = 0;
+  steady.tokens = 840;
+  EXPECT_THAT([&] { train(steady); }, throws({"falling since token 0", "--decay-tokens"}));
+  ASSERT_TRUE(train(o));
+  EXPECT_EQ(read_log(o.out).back().at("tokens"), 560);
+
+  // From its result the rate falls anew, over as many tokens as are asked for.
+  TrainerOptions again = tiny.options("again");
+  again.from = o.out;
+  again.log_steps = 1;
+  again.decay_tokens = 280;
+  ASSERT_TRUE(train(again));
+  EXPECT_EQ(read_log(again.out).back().at("tokens"), 560 + 280);
+}
+
 TEST(Trainer, ValidationIsPerTokenAndPerByte) {
   const TinyModel tiny;
   TrainerOptions o = tiny.options("out");
@@ -174,10 +199,17 @@ TEST(Trainer, AModelIsNotReplaced) {
   EXPECT_THAT([&] { train(o); }, throws({"would replace that model"}));
   o = tiny.options("out");
   o.tokens = 280;
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "config.json"}) {
+    fs::remove_all(o.out);
+    fs::create_directories(o.out);
+    write_file_atomically(o.out / name, "somebody's");
+    EXPECT_THAT([&] { train(o); }, throws({"holds a model", name}));
+    EXPECT_EQ(read_file(o.out / name), "somebody's");
+  }
+  fs::remove_all(o.out);
   fs::create_directories(o.out);
-  write_file_atomically(o.out / "model.safetensors", "somebody's");
-  EXPECT_THAT([&] { train(o); }, throws({"holds a model"}));
-  EXPECT_EQ(read_file(o.out / "model.safetensors"), "somebody's");
+  write_file_atomically(o.out / "log.jsonl", "{\"message\": \"of another program\"}\n");
+  EXPECT_THAT([&] { train(o); }, throws({"log.jsonl", "the log of a run of sol-pretrain"}));
 }
 
 TEST(Trainer, OptionsThatCannotBeAreErrors) {
@@ -191,6 +223,8 @@ TEST(Trainer, OptionsThatCannotBeAreErrors) {
   o = tiny.options("out");
   o.init = true;
   EXPECT_THAT([&] { train(o); }, throws({"model.safetensors"}));
+  o.from = tiny.path();
+  EXPECT_THAT([&] { train(o); }, throws({"--from", "--init"}));
 }
 
 }  // namespace
