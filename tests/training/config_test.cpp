@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/file_io.h"
 #include "sol/error.h"
@@ -14,6 +15,32 @@ namespace {
 std::filesystem::path config_file(const std::string& name) {
   return source_dir() / "configs" / (name + ".yaml");
 }
+
+// The levels of the paper's appendix, κ, ρ and bits, by file.
+const std::vector<float> tenths{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f},
+    twentieths{0.4f, 0.45f, 0.5f, 0.55f, 0.6f, 0.65f, 0.7f, 0.75f, 0.8f, 0.85f, 0.9f, 0.95f, 1.0f},
+    off{1.0f}, seven{0.45f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f}, four{0.1f, 0.4f, 0.7f, 1.0f};
+const std::vector<int> bits_5_to_16{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+const std::map<std::string, ActionSpace> paper_levels{
+    {"2l", {{0.1f, 1.0f}, {0.6f, 1.0f}, {5, 16}}},
+    {"3l", {{0.1f, 0.6f, 1.0f}, {0.4f, 0.8f, 1.0f}, {5, 7, 16}}},
+    {"fl", {tenths, twentieths, bits_5_to_16}},
+    {"t4", {four, seven, bits_5_to_16}},
+    {"t16", {four, seven, bits_5_to_16}},
+    {"t64", {four, seven, bits_5_to_16}},
+    {"keep-01", {{0.1f, 1.0f}, off, {16}}},
+    {"keep-02", {{0.2f, 1.0f}, off, {16}}},
+    {"keep-04", {{0.4f, 1.0f}, off, {16}}},
+    {"prune-30", {off, {0.3f, 1.0f}, {16}}},
+    {"prune-40", {off, {0.4f, 1.0f}, {16}}},
+    {"prune-50", {off, {0.5f, 1.0f}, {16}}},
+    {"quant-5-10", {off, off, {5, 10}}},
+    {"quant-5-16", {off, off, {5, 16}}},
+    {"quant-6-16", {off, off, {6, 16}}},
+    {"llama-3.2-3b", {tenths, twentieths, bits_5_to_16}},
+    {"llama-3.1-8b-instruct", {tenths, twentieths, bits_5_to_16}},
+    {"r1-distill",
+     {{0.05f, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f}, off, {16}}}};
 
 struct Expected {
   const char* file;
@@ -30,6 +57,7 @@ TEST_P(PaperConfig, IsAsPublished) {
   const Expected& e = GetParam();
   const TrainingConfig c = load_training_config(config_file(e.file));
   EXPECT_EQ(c.space.size(), e.actions);
+  EXPECT_EQ(c.space, paper_levels.at(e.file));
   EXPECT_EQ(c.sequence.page_size, e.page_size);
   EXPECT_EQ(c.schedules, e.schedules);
   EXPECT_EQ(c.horizon, e.horizon);
