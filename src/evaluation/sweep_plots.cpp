@@ -94,6 +94,11 @@ std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost 
     add_cloud(plot, sweep, cost, name_at(sweep, b, matching), baseline_colour(b),
               markers[b % std::size(markers)], true,
               [&](const SweepPoint& p) -> const Outcome& { return p.baselines(matching)[b]; });
+  // Where dense steps lie: of a small model to the left of all that pays for a policy.
+  PlotSeries dense{.label = "", .colour = "#2b333b", .marker = Marker::diamond, .size = 4};
+  dense.points.push_back(
+      {cost(sweep.dense), sweep.dense.perplexity, point_note("dense", sweep.dense)});
+  plot.series.push_back(std::move(dense));
   double low = sweep.dense.perplexity, high = low;
   for (const PlotSeries& series : plot.series)
     for (const PlotPoint& point : series.points) {

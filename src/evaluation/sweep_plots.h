@@ -17,8 +17,9 @@ double time_share(const Outcome& outcome);    // of the dense time
 // "fixed at realised averages".
 std::string name_at(const Sweep& sweep, size_t baseline, Matching matching);
 
-// Perplexity against cost: a faint mark for each budget, a line through the Pareto points; the
-// policy, and the first `most_baselines` at its realised averages (else at the requested budgets).
+// Perplexity against cost: a faint mark for each budget, a line through the Pareto points, a mark
+// for dense steps; the policy, and the first `most_baselines` at its realised averages (else at the
+// requested budgets).
 std::string frontier_plot(const Sweep& sweep, const SweepSummary& summary, Cost cost,
                           const std::string& title, const std::string& x_label, int width = 940,
                           int height = 540, size_t most_baselines = SIZE_MAX);

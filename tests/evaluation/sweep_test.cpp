@@ -6,6 +6,7 @@
 #include "base/file_io.h"
 #include "evaluation/report.h"
 #include "evaluation/sweep_files.h"
+#include "evaluation/sweep_plots.h"
 #include "fake_model.h"
 #include "file_size_limit.h"
 #include "policy/policies.h"
@@ -234,6 +235,14 @@ TEST_F(SweepTest, SummaryComparesAndMeasuresAdherence) {
   EXPECT_NEAR(summary.adherence[0].mean_error[0], 0.165 / 2, 1e-6);
   EXPECT_EQ(summary.policy_frontier.size(), 1u);  // all points are the same
   EXPECT_EQ(summary.realised_frontiers.size(), 2u);
+}
+
+// Also where dense steps lie on the x axis: they may be the cheapest.
+TEST_F(SweepTest, PlotsShowTheDenseRun) {
+  const Sweep sweep = run(request());
+  const std::string plot = frontier_plot(sweep, summarise(sweep, 1, 300), net_keep, "t", "x");
+  EXPECT_THAT(plot, HasSubstr(fmt::format("net keep-rate 1.000, perplexity {:.3f}",
+                                          sweep.dense.perplexity)));
 }
 
 TEST_F(SweepTest, NothingInsideLeavesOnlyTheWholeGrid) {
