@@ -52,9 +52,8 @@ void convert_from_policy(const ConvertFlags& flags) {
                                   std::pair{config.policy.surprisal, "policy.surprisal"}})
     if (set)
       fail(
-          "{}: {} is an option of this program, and a policy of the paper's authors was not "
-          "trained "
-          "with it; name the configuration that it was trained with",
+          "{}: {} is an option of this program, with which no policy of the paper's authors was "
+          "trained; name the configuration of the one to convert",
           flags.config.string(), name);
   const std::filesystem::path dir = flags.model.empty() ? default_model_dir() : flags.model;
   const LlamaConfig model = load_config(dir);

@@ -93,8 +93,7 @@ Section training_section(ReportInput& input) {
   section.html += input.missing();
   section.html +=
       "<p class=\"note\">Schedules are sampled for budgets drawn anew, so these perplexities are "
-      "not "
-      "those of evaluation. Minutes are wall time.</p>\n";
+      "not those of evaluation. Minutes are wall time.</p>\n";
   return section;
 }
 
