@@ -24,6 +24,7 @@ void require_free_directory(const fs::path& dir) {
 StagedDirectory::StagedDirectory(const fs::path& final)
     : final_(fs::absolute(final).lexically_normal()) {
   if (!final_.has_filename()) final_ = final_.parent_path();  // "out/", and "." likewise
+  require_free_directory(final_);
   path_ = final_;
   path_ += fmt::format(".tmp-{}", ::getpid());
   std::error_code ignored;

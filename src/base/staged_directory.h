@@ -11,7 +11,8 @@ void require_free_directory(const std::filesystem::path& dir);
 // Files are written to path(), beside the final name; without place() it is removed again.
 class StagedDirectory {
  public:
-  // `final` may end in a slash. Throws Error when a directory beside it cannot be made.
+  // `final` may end in a slash. Throws Error where it is not free, or a directory beside it cannot
+  // be made.
   explicit StagedDirectory(const std::filesystem::path& final);
   ~StagedDirectory();
   StagedDirectory(const StagedDirectory&) = delete;

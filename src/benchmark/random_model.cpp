@@ -246,7 +246,6 @@ TensorStore make_random_weights(const LlamaConfig& config, DType stored) {
 void write_random_model(const LlamaConfig& config, DType stored,
                         const std::filesystem::path& tokenizer, const std::filesystem::path& out) {
   require_storable(stored);
-  require_free_directory(out);
   const std::shared_ptr<const Tokenizer> known = Tokenizer::load(tokenizer);
   if (known->vocab_size() > config.vocab_size)
     fail("{}: has {} tokens, but the shape's vocabulary is {}", tokenizer.string(),

@@ -112,7 +112,7 @@ void convert_model(const fs::path& from, const fs::path& to, WeightType type,
   if (const auto before = conversion_of(config, store))
     fail("{}: was converted to {} weights already; convert the original model", from.string(),
          to_string(before->type));
-  require_free_directory(to);
+  StagedDirectory staged(to);
   const LlamaWeights weights = find_llama_weights(config, store);
   const Conversion conversion{.type = type,
                               .source_type = weights.layers.front().gate->type,
@@ -127,7 +127,6 @@ void convert_model(const fs::path& from, const fs::path& to, WeightType type,
       if (progress) progress(++done, all);
     };
 
-  StagedDirectory staged(to);
   make_safetensors(staged.path() / "model.safetensors", plan.tensors,
                    conversion_metadata(config, conversion));
   for (const char* name : kCompanions)

@@ -170,7 +170,6 @@ void convert_llama2c(const fs::path& checkpoint, const fs::path& tokenizer, cons
   Reader reader(file.bytes(), where);
   const std::vector<TensorToMake> tensors = make_tensors(header, reader, where);
   const Json tokenizer_json = read_llama2c_tokenizer(tokenizer, static_cast<int>(header.vocab));
-  require_free_directory(to);
 
   StagedDirectory staged(to);
   const auto write = [&](const char* name, const Json& json) {

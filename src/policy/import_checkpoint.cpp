@@ -50,9 +50,7 @@ void check_ranges(const Json& saved, const ImportSettings& s, const std::string&
     if (!s.space.on(axis)) continue;
     const auto trained = saved_range(saved, name, where);
     const auto& [low, high] = s.controller.ranges[axis];
-    if (!trained ||
-        (std::abs(trained->low - low) <= 1e-6 && std::abs(trained->high - high) <= 1e-6))
-      continue;
+    if (!trained || same({trained->low, trained->high}, {low, high})) continue;
     fail("{}: was trained for budgets budget_{} from {} to {}, but the configuration says {} to {}",
          where, name, trained->low, trained->high, low, high);
   }

@@ -11,6 +11,7 @@
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "engine/run_info.h"
+#include "model/model_directory.h"
 #include "policy/axis.h"
 #include "policy/policies.h"
 #include "training/checkpoint.h"
@@ -428,9 +429,8 @@ void require_trainable(const LlamaConfig& model, const TrainingConfig& config,
     fail("the table of costs is for episodes of {} steps, rollout.horizon is {}",
          options.costs->horizon(), config.horizon);
   require_positions(model, config);
-  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
-    if (path_exists(options.out / name))
-      fail("{}: holds a model ({}); train into a directory of its own", options.out.string(), name);
+  if (const std::string name = model_file_in(options.out); !name.empty())
+    fail("{}: holds a model ({}); train into a directory of its own", options.out.string(), name);
   RunLog::refuse_other_log(options.out);
   const bool checkpoint = path_exists(checkpoint_path(options.out));
   const bool controller = path_exists(options.out / "controller.json");

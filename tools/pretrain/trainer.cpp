@@ -14,6 +14,7 @@
 #include "checkpoint.h"
 #include "corpus.h"
 #include "layout.h"
+#include "model/model_directory.h"
 #include "training/json_log.h"
 #include "validation.h"
 
@@ -74,11 +75,10 @@ class Run {
           "{}: a run into the directory of the model that it starts from would replace that model; "
           "choose another with -o",
           o_.out.string());
-    if (!path_exists(checkpoint_path()))
-      for (const char* name : {"model.safetensors", "model.safetensors.index.json", "config.json"})
-        if (path_exists(o_.out / name))
-          fail("{}: holds a model that is not a run of this program ({}); choose another directory",
-               o_.out.string(), name);
+    if (const std::string name = model_file_in(o_.out);
+        !name.empty() && !path_exists(checkpoint_path()))
+      fail("{}: holds a model that is not a run of this program ({}); choose another directory",
+           o_.out.string(), name);
     // Also of a run that died before its first checkpoint, and nothing else.
     require_replaceable(o_.out / "log.jsonl", {"the log of a run of sol-pretrain", "{\"step\":"});
     if (!o_.from.empty() && o_.init)
