@@ -81,6 +81,18 @@ std::string budget_text(const Budget& budget) {
   return fmt::format("κ {:.3f}, ρ {:.3f}, {:.2f} bits", budget.kappa, budget.rho, budget.eta * 16);
 }
 
+std::string levels_in_words(const ActionSpace& space) {
+  std::string words;
+  const auto add = [&](Axis axis, const char* symbol, const auto& levels) {
+    if (!space.on(axis) && space.levels(axis).front() == 1) return;
+    words += fmt::format("{}{} {{{}}}", words.empty() ? "" : ", ", symbol, fmt::join(levels, ", "));
+  };
+  add(Axis::kappa, "κ", space.kappa());
+  add(Axis::rho, "ρ", space.rho());
+  add(Axis::eta, "q", space.bits());
+  return words;
+}
+
 std::string settings_row(std::string_view name, std::string_view value) {
   if (value.empty()) return {};
   return fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", name, escape_xml(value));

@@ -124,4 +124,14 @@ void Section::show(FigureTable table) {
   if (!table.empty()) tables.push_back(std::move(table));
 }
 
+void Section::note(const std::string& text) {
+  html += fmt::format("<p class=\"note\">{}</p>\n", escape_xml(text));
+  markdown += text + "\n\n";
+}
+
+void Section::verdict(const std::string& text) {
+  html += fmt::format("<p class=\"verdict\">{}</p>\n", escape_xml(text));
+  markdown += fmt::format("**{}**\n\n", text);
+}
+
 }  // namespace sol

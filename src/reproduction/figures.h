@@ -58,6 +58,9 @@ struct Section {
 
   // Shows a table and keeps it.
   void show(FigureTable table);
+  // Text, in both forms: as small print, and as what the figures say.
+  void note(const std::string& text);
+  void verdict(const std::string& text);
 };
 
 }  // namespace sol

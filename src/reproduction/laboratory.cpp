@@ -22,9 +22,7 @@ void Laboratory::train(const TrainingOrder& order) const {
 
 std::filesystem::path Laboratory::controller_dir(const StudyFamily& family,
                                                  const std::string& name) const {
-  const StudyController* controller = family.find(name);
-  if (controller && !controller->ready.empty()) return controller->ready;
-  return results().controller_dir(family.name, name);
+  return sol::controller_dir(results(), family, name);
 }
 
 Controller Laboratory::controller(const StudyFamily& family, const std::string& name) const {

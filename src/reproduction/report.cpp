@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "reproduction/experiment_json.h"
 #include "reproduction/jobs.h"
 #include "reproduction/sections.h"
+#include "sol/controller.h"
 
 namespace sol {
 namespace {
@@ -20,14 +22,11 @@ constexpr int bootstrap_draws = 2000;
 constexpr const char* markdown_beginning = "# Study: ";
 
 constexpr const char* legend =
-    "<p class=\"note\">κ: share of the cached keys attended to; ρ: share of the MLP's input "
-    "channels "
-    "used; η: activation bits / 16. Net keep-rate: the mean of their realised averages over the "
-    "axes "
-    "in use. Fixed: the two neighbouring levels of each axis mixed evenly, without looking at the "
-    "text. "
-    "EMC, DAC: hand-made policies led by entropy and by drift of the hidden state. Dense: nothing "
-    "dropped.</p>\n";
+    "κ: share of the cached keys attended to; ρ: share of the MLP's input channels used; η: "
+    "activation bits / 16. Net keep-rate: the mean of their realised averages over the axes in "
+    "use. Fixed: the two neighbouring levels of each axis mixed evenly, without looking at the "
+    "text. EMC, DAC: hand-made policies led by entropy and by drift of the hidden state. Dense: "
+    "nothing dropped.";
 
 std::vector<Section> make_sections(ReportInput& input,
                                    const std::vector<std::filesystem::path>& beside) {
@@ -102,11 +101,12 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
       {"Made by", results.runs()}};
 }
 
-std::string page(const Study& study, const StudyResults& results,
+std::string page(const Study& study, const StudyResults& results, const Section& summary,
                  const std::vector<Section>& sections) {
   std::string body = fmt::format("<p>{}</p>\n", state(study, results));
   if (study.quick) body += fmt::format("<p class=\"verdict\"><strong>{}</strong></p>\n", quick_run);
-  body += legend + contents(sections);
+  body += summary.html + fmt::format("<p class=\"note\">{}</p>\n", escape_xml(legend)) +
+          contents(sections);
   for (size_t i = 0; i < sections.size(); ++i)
     body += fmt::format("<h2 id=\"{}\">{}. {}</h2>\n{}", sections[i].id, i + 1,
                         escape_xml(sections[i].title), sections[i].html);
@@ -116,7 +116,7 @@ std::string page(const Study& study, const StudyResults& results,
 }
 
 // The tables alone, to be quoted.
-std::string markdown(const Study& study, const StudyResults& results,
+std::string markdown(const Study& study, const StudyResults& results, const Section& summary,
                      const std::vector<Section>& sections) {
   std::string text =
       fmt::format("{}{}\n\n{}\n", markdown_beginning, study.name, state(study, results));
@@ -124,6 +124,7 @@ std::string markdown(const Study& study, const StudyResults& results,
   text += "\n";
   for (const auto& [name, value] : settings(study, results))
     if (!value.empty()) text += fmt::format("- {}: {}\n", name, value);
+  text += fmt::format("\n{}\n\n{}", legend, summary.markdown);
   for (size_t i = 0; i < sections.size(); ++i)
     if (!sections[i].markdown.empty())
       text += fmt::format("\n## {}. {}\n\n{}", i + 1, sections[i].title, sections[i].markdown);
@@ -155,38 +156,42 @@ std::optional<Json> ReportInput::find(const std::string& job) {
   return json;
 }
 
-std::string ReportInput::missing() {
+void ReportInput::note_missing(Section& section, const std::string& of) {
   const std::set<std::string> names(missing_.begin(), missing_.end());
   missing_.clear();
-  if (names.empty()) return {};
-  std::string waiting, html;
+  std::string waiting;
   for (const std::string& name : names) {
     if (const auto reason = results_.failure(name))
-      html += fmt::format("<p class=\"note\"><strong>Failed:</strong> {}: {}</p>\n",
-                          escape_xml(name), escape_xml(*reason));
+      section.note(fmt::format("{}Failed: {}: {}", of, name, *reason));
     else
       waiting += (waiting.empty() ? "" : ", ") + name;
   }
-  if (!waiting.empty())
-    html += fmt::format("<p class=\"note\"><strong>Not run yet:</strong> {}.</p>\n",
-                        escape_xml(waiting));
-  return html;
+  if (!waiting.empty()) section.note(fmt::format("{}Not run yet: {}.", of, waiting));
+}
+
+std::string ReportInput::levels(const StudyFamily& family, const std::string& controller) const {
+  const std::filesystem::path dir = controller_dir(results_, family, controller);
+  return path_exists(dir / "controller.json") ? levels_in_words(Controller::load(dir).space()) : "";
 }
 
 void write_study_report(const Study& study, const StudyResults& results,
                         const std::vector<std::filesystem::path>& beside) {
   ReportInput input(study, results);
   const std::vector<Section> sections = make_sections(input, beside);
+  const Section summary = summary_section(input);  // last: the sections have said what is missing
   std::string lines;
   ensure_writable_directory(results.dir() / "csv");
-  for (const Section& section : sections)
+  const auto write = [&](const Section& section) {
     for (const FigureTable& table : section.tables) {
       write_file_atomically(results.dir() / "csv" / (table.name() + ".csv"), table.csv());
       lines += table.jsonl();
     }
+  };
+  write(summary);
+  std::ranges::for_each(sections, write);
   write_file_atomically(results.dir() / "figures.jsonl", lines);
-  write_file_atomically(results.dir() / "report.md", markdown(study, results, sections));
-  write_file_atomically(results.dir() / "report.html", page(study, results, sections));
+  write_file_atomically(results.dir() / "report.md", markdown(study, results, summary, sections));
+  write_file_atomically(results.dir() / "report.html", page(study, results, summary, sections));
 }
 
 void require_replaceable_report(const std::filesystem::path& dir) {

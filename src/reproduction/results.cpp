@@ -184,4 +184,11 @@ std::optional<std::string> StudyResults::failure(const std::string& job) const {
   return reason;
 }
 
+std::filesystem::path controller_dir(const StudyResults& results, const StudyFamily& family,
+                                     const std::string& controller) {
+  const StudyController* found = family.find(controller);
+  return found && !found->ready.empty() ? found->ready
+                                        : results.controller_dir(family.name, controller);
+}
+
 }  // namespace sol

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "engine/run_info.h"
+#include "reproduction/study.h"
 
 namespace sol {
 
@@ -56,5 +57,10 @@ class StudyResults {
   std::filesystem::path dir_;
   Json identity_;
 };
+
+// Where a family's controller lies: one that is ready where the study says, one that is trained
+// among the results.
+std::filesystem::path controller_dir(const StudyResults& results, const StudyFamily& family,
+                                     const std::string& controller);
 
 }  // namespace sol

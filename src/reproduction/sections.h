@@ -31,9 +31,11 @@ class ReportInput {
   const SweepView* sweep(const std::string& job);
   std::optional<std::vector<SearchPoint>> search(const std::string& job);
   std::optional<Json> find(const std::string& job);
+  // The levels of the axes that a controller chooses on, in words; empty while there is none.
+  std::string levels(const StudyFamily& family, const std::string& controller) const;
 
-  // A sentence naming the jobs that were asked for in vain since the last call; empty if none.
-  std::string missing();
+  // Notes the jobs that were asked for in vain since the last call, if any; `of` begins the notes.
+  void note_missing(Section& section, const std::string& of = {});
 
  private:
   const Study& study_;
@@ -42,6 +44,14 @@ class ReportInput {
   std::vector<std::string> missing_;
 };
 
+// At how many points a family's policies are at least as good as the best random schedule.
+struct BestOf {
+  int64_t won = 0, points = 0;
+};
+BestOf best_of_search(ReportInput& input, const StudyFamily& family);  // every point
+BestOf best_of_single(ReportInput& input, const StudyFamily& family);  // each setting's middle one
+
+Section summary_section(ReportInput& input);     // the verdicts beside the paper's
 Section spaces_section(ReportInput& input);      // 1: frontiers of 2L, 3L, FL
 Section statistics_section(ReportInput& input);  // 2: paired comparisons
 Section adherence_section(ReportInput& input);   // 3: requested against realised

@@ -72,12 +72,15 @@ void show_behaviour(ReportInput& input, Section& section) {
     const auto json = input.find(job);
     if (!json) continue;
     const Behaviour behaviour = behaviour_from_json(*json, input.results().where(job));
+    section.html += fmt::format("<h3>What {} has learned: {}</h3>\n", escape_xml(name),
+                                escape_xml(family.title));
+    section.verdict(fmt::format(
+        "{}, {}: Spearman's rank correlation of a step's net keep-rate with the surprisal of its "
+        "target is {}, with that of the current token {}.",
+        family.title, name, signed_number(behaviour.rank_correlation, 2),
+        signed_number(behaviour.rank_correlation_previous, 2)));
     section.html += fmt::format(
-        "<h3>What {} has learned: {}</h3>\n<p>Spearman's rank correlation of a step's net "
-        "keep-rate with the surprisal of its target is {}, with that of the current token {}.</p>\n"
         "<div class=\"row\">\n{}{}{}{}</div>\n",
-        escape_xml(name), escape_xml(family.title), signed_number(behaviour.rank_correlation, 2),
-        signed_number(behaviour.rank_correlation_previous, 2),
         behaviour_plot(behaviour.by_surprisal, "By surprisal of the target",
                        "tenth of the steps, least surprising first", false),
         behaviour_plot(behaviour.by_previous, "By surprisal of the current token",
@@ -89,6 +92,8 @@ void show_behaviour(ReportInput& input, Section& section) {
     add_groups(table, family.name, "step", behaviour.by_step);
     add_groups(table, family.name, "kind", behaviour.by_kind);
   }
+  // On the page the plots stand for it.
+  section.markdown += table.markdown();
   if (!table.empty()) section.tables.push_back(std::move(table));
 }
 
@@ -168,9 +173,10 @@ void show_transfer(ReportInput& input, Section& section) {
                      {"dense_perplexity", "Dense"},
                      {"policy_perplexity", "Policy"},
                      {"fixed_perplexity", "Fixed"},
-                     {"relative", "Relative"},
+                     {"difference", "Difference"},
                      {"interval_low", "95 % from"},
                      {"interval_high", "to"},
+                     {"relative", "Relative"},
                      {"win_rate", "Wins"},
                      {"met", "Requests met"}});
   for (const StudyFamily& family : input.study().families) {
@@ -185,16 +191,11 @@ void show_transfer(ReportInput& input, Section& section) {
           view ? view->summary.find("fixed", Matching::realised, Scope::inside) : nullptr;
       if (!row) continue;
       const double relative = row->test.relative();
-      table.add({family.name,
-                 label,
-                 count(static_cast<int64_t>(view->sweep.blocks.size())),
-                 number(view->sweep.dense.perplexity),
-                 number(row->test.policy.mean),
-                 number(row->test.baseline.mean),
-                 signed_percent(relative),
-                 {signed_number(row->interval.low), row->interval.low},
-                 {signed_number(row->interval.high), row->interval.high},
-                 share_of(row->test.win_rate),
+      table.add({family.name, label, count(static_cast<int64_t>(view->sweep.blocks.size())),
+                 number(view->sweep.dense.perplexity), number(row->test.policy.mean),
+                 number(row->test.baseline.mean), signed_figure(row->test.difference.mean),
+                 signed_figure(row->interval.low), signed_figure(row->interval.high),
+                 signed_percent(relative), share_of(row->test.win_rate),
                  share_of(view->summary.adherence.front().all_axes_share)});
     }
   }
@@ -209,7 +210,7 @@ Section ours_section(ReportInput& input) {
   show_behaviour(input, section);
   show_free(input, section);
   show_transfer(input, section);
-  section.html += input.missing();
+  input.note_missing(section);
   return section;
 }
 

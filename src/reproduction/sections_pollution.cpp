@@ -80,7 +80,7 @@ Section pollution_section(ReportInput& input) {
   const PollutionOptions& options = input.study().experiments.pollution;
   const auto json = input.find("pollution");
   if (!json) {
-    section.html = input.missing();
+    input.note_missing(section);
     return section;
   }
   const Pollution pollution = pollution_from_json(*json, input.results().where("pollution"));

@@ -8,6 +8,7 @@
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 #include "reproduction/jobs.h"
+#include "reproduction/paper_figures.h"
 #include "reproduction/sections.h"
 
 namespace sol {
@@ -107,9 +108,57 @@ PlotArea violin(double centre, double half_width, const std::vector<double>& val
 }
 
 struct NamedPoint {
-  std::string label;
+  std::string controller, number, label;
   SearchPoint point;
 };
+
+// Of the controllers of action spaces, a family's; the label tells points of one plot apart.
+std::vector<NamedPoint> search_points(ReportInput& input, const StudyFamily& family) {
+  std::vector<NamedPoint> found;
+  for (const std::string& name : input.study().experiments.spaces.controllers)
+    for (int i = 0; family.find(name) && i < input.study().experiments.search.points; ++i)
+      if (const auto points = input.search(search_job(family.name, name, i)))
+        for (const SearchPoint& point : *points)
+          found.push_back({name, fmt::format("{}", i + 1),
+                           fmt::format("{} {:.2f}", name, point.policy.net_keep), point});
+  return found;
+}
+
+// Of the single-axis controllers; only the middle one of each has a label, and stands for it.
+std::vector<NamedPoint> single_points(ReportInput& input, const StudyFamily& family) {
+  std::vector<NamedPoint> found;
+  for (const std::string& name : input.study().experiments.single.controllers) {
+    if (!family.find(name)) continue;
+    const auto points = input.search(single_job(family.name, name));
+    for (size_t i = 0; points && i < points->size(); ++i)
+      found.push_back(
+          {name, fmt::format("{}", i + 1), i == points->size() / 2 ? name : "", (*points)[i]});
+  }
+  return found;
+}
+
+std::vector<NamedPoint> labelled(std::vector<NamedPoint> points) {
+  std::erase_if(points, [](const NamedPoint& one) { return one.label.empty(); });
+  return points;
+}
+
+// At how many of the points the policy is at least as good as the best random schedule.
+BestOf best_of(const std::vector<NamedPoint>& points) {
+  return {std::ranges::count_if(points,
+                                [](const NamedPoint& one) {
+                                  return better_than(one.point.random[0],
+                                                     one.point.policy.perplexity) == 0;
+                                }),
+          static_cast<int64_t>(points.size())};
+}
+
+std::string best_of_sentence(const StudyFamily& family, const BestOf& found, int schedules,
+                             const char* paper) {
+  return fmt::format(
+      "{}: the policy is at least as good as the best of {} random schedules at {} of {} points "
+      "(the paper, whose random schedules draw actions uniformly: {}).",
+      family.title, schedules, found.won, found.points, paper);
+}
 
 // Violins of random schedules, one for each operating point, perplexities relative to the random
 // ones' mean so that points of different level stand side by side.
@@ -150,6 +199,7 @@ std::string violin_plot(const std::vector<NamedPoint>& points, const std::string
 std::vector<FigureTable::Column> search_columns() {
   return {{"family", "Levels"},
           {"controller", "Controller"},
+          {"axes", "Chooses"},
           {"point", "Point"},
           {"policy_net_keep", "Net, policy"},
           {"random_net_keep", "Net, random"},
@@ -163,33 +213,30 @@ std::vector<FigureTable::Column> search_columns() {
           {"better_than_fixed", "Better than fixed"}};
 }
 
-void add_search(FigureTable& table, const std::string& family, const std::string& controller,
-                const std::string& label, const SearchPoint& point) {
+void add_search(FigureTable& table, ReportInput& input, const StudyFamily& family,
+                const NamedPoint& named) {
+  const SearchPoint& point = named.point;
   const RandomSchedules& random = point.random[0];
   const auto n = static_cast<int64_t>(random.schedules.size());
   const double spent = random.mean().net_keep;
   const int64_t better = better_than(random, point.policy.perplexity);
-  table.add({family, controller, label, number(point.policy.net_keep, 3), number(spent, 3),
-             number(point.policy.perplexity, 3), number(point.fixed.perplexity, 3),
-             number(random.best().perplexity, 3), count(n), count(better),
-             share_of(static_cast<double>(better) / static_cast<double>(n)),
+  table.add({family.name, named.controller, input.levels(family, named.controller), named.number,
+             number(point.policy.net_keep, 3), number(spent, 3), number(point.policy.perplexity, 3),
+             number(point.fixed.perplexity, 3), number(random.best().perplexity, 3), count(n),
+             count(better), share_of(static_cast<double>(better) / static_cast<double>(n)),
              number(point.policy.perplexity - random.best().perplexity, 3),
              count(better_than(random, point.fixed.perplexity))});
 }
 
-// How many of the points the policy is at least as good as the best random schedule.
-std::string best_of_sentence(const std::vector<NamedPoint>& points, const char* paper) {
-  if (points.empty()) return {};
-  const auto won = std::ranges::count_if(points, [](const NamedPoint& one) {
-    return better_than(one.point.random[0], one.point.policy.perplexity) == 0;
-  });
-  return fmt::format(
-      "<p class=\"verdict\">The policy is at least as good as the best random schedule at {} of {} "
-      "points ({}).</p>\n",
-      won, points.size(), paper);
+}  // namespace
+
+BestOf best_of_search(ReportInput& input, const StudyFamily& family) {
+  return best_of(search_points(input, family));
 }
 
-}  // namespace
+BestOf best_of_single(ReportInput& input, const StudyFamily& family) {
+  return best_of(labelled(single_points(input, family)));
+}
 
 Section landscape_section(ReportInput& input) {
   Section section{"landscape", "Random landscape", {}, {}};
@@ -203,6 +250,14 @@ Section landscape_section(ReportInput& input) {
                      {"random_mean", "Random, mean"},
                      {"random_best", "best"},
                      {"random_net_keep", "Net, random"}});
+  FigureTable counts("landscape-counts", "Points of the validation frontier at which",
+                     {{"family", "Levels"},
+                      {"controller", "Controller"},
+                      {"random", "Random"},
+                      {"points", "Points"},
+                      {"fixed", "the policy is better than fixed"},
+                      {"random_mean", "than the mean schedule"},
+                      {"random_best", "than the best one"}});
   for (const StudyFamily& family : input.study().families) {
     std::string plots;
     for (const std::string& name : input.study().experiments.spaces.controllers) {
@@ -211,14 +266,22 @@ Section landscape_section(ReportInput& input) {
       if (!points || points->empty()) continue;
       for (size_t kind = 0; kind < points->front().random.size(); ++kind) {
         plots += landscape_plot(*points, kind, name);
+        int64_t over_fixed = 0, over_mean = 0, over_best = 0;
         for (const SearchPoint& point : *points) {
           const RandomSchedules& random = point.random[kind];
           const ScheduleOutcome mean = random.mean();
+          const double policy = point.policy.perplexity;
+          over_fixed += policy < point.fixed.perplexity ? 1 : 0;
+          over_mean += policy < mean.perplexity ? 1 : 0;
+          over_best += policy < random.best().perplexity ? 1 : 0;
           table.add({family.name, name, random.policy, number(point.policy.net_keep, 3),
                      number(point.policy.perplexity), number(point.fixed.perplexity),
                      number(mean.perplexity), number(random.best().perplexity),
                      number(mean.net_keep, 3)});
         }
+        counts.add({family.name, name, points->front().random[kind].policy,
+                    count(static_cast<int64_t>(points->size())), count(over_fixed),
+                    count(over_mean), count(over_best)});
       }
     }
     if (!plots.empty())
@@ -227,12 +290,12 @@ Section landscape_section(ReportInput& input) {
   }
   // Long: for the files, not for the page.
   if (!table.empty()) section.tables.push_back(std::move(table));
-  section.html += input.missing();
-  section.html +=
-      "<p class=\"note\">Operating points are chosen on validation text and judged on test text. "
+  section.show(std::move(counts));
+  input.note_missing(section);
+  section.note(
+      "Operating points are chosen on validation text and judged on test text. "
       "random-matched draws schedules whose averages are the policy's (as near as whole steps "
-      "allow); random-uniform draws any action, as the paper does. Shades: density of the "
-      "schedules.</p>\n";
+      "allow); random-uniform draws any action, as the paper does.");
   return section;
 }
 
@@ -242,33 +305,21 @@ Section search_section(ReportInput& input) {
   FigureTable table(
       "search", fmt::format("Against {} random schedules of the same averages", settings.schedules),
       search_columns());
-  std::vector<NamedPoint> all;
   for (const StudyFamily& family : input.study().families) {
-    std::vector<NamedPoint> shown;
-    for (const std::string& name : input.study().experiments.spaces.controllers)
-      for (int i = 0; family.find(name) && i < settings.points; ++i) {
-        const auto points = input.search(search_job(family.name, name, i));
-        if (!points) continue;
-        for (const SearchPoint& point : *points) {
-          const std::string label = fmt::format("{} {:.2f}", name, point.policy.net_keep);
-          shown.push_back({label, point});
-          add_search(table, family.name, name, fmt::format("{}", i + 1), point);
-        }
-      }
-    if (!shown.empty())
-      section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title),
-                                  violin_plot(shown, "Random schedules at operating points"));
-    all.insert(all.end(), shown.begin(), shown.end());
+    const std::vector<NamedPoint> points = search_points(input, family);
+    if (points.empty()) continue;
+    for (const NamedPoint& point : points) add_search(table, input, family, point);
+    section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title),
+                                violin_plot(points, "Random schedules at operating points"));
+    section.verdict(best_of_sentence(family, best_of(points), settings.schedules, paper_search));
   }
-  section.html += best_of_sentence(
-      all, "the paper, whose random schedules draw actions uniformly: 8 of 12, best of 500");
   section.show(std::move(table));
-  section.html += input.missing();
-  section.html +=
-      "<p class=\"note\">One schedule is played on all blocks alike, and the best of many is "
+  input.note_missing(section);
+  section.note(
+      "One schedule is played on all blocks alike, and the best of many is "
       "picked with the test text in hand; the policy sees each text for the first time. Regret: "
       "policy minus the best random schedule. A frontier with fewer points than were asked for "
-      "gives fewer.</p>\n";
+      "gives fewer.");
   return section;
 }
 
@@ -278,27 +329,18 @@ Section single_section(ReportInput& input) {
   FigureTable table(
       "single", fmt::format("Against {} random schedules of the same average", settings.schedules),
       search_columns());
-  std::vector<NamedPoint> all;
   for (const StudyFamily& family : input.study().families) {
-    std::vector<NamedPoint> shown;
-    for (const std::string& name : settings.controllers) {
-      if (!family.find(name)) continue;
-      const auto points = input.search(single_job(family.name, name));
-      if (!points || points->empty()) continue;
-      for (size_t i = 0; i < points->size(); ++i)
-        add_search(table, family.name, name, fmt::format("{}", i + 1), (*points)[i]);
-      // One budget stands for the setting in the figure; the table has all.
-      shown.push_back({name, (*points)[points->size() / 2]});
-    }
-    if (!shown.empty())
-      section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title),
-                                  violin_plot(shown, "Single-axis settings, middle budget"));
-    all.insert(all.end(), shown.begin(), shown.end());
+    const std::vector<NamedPoint> points = single_points(input, family);
+    if (points.empty()) continue;
+    for (const NamedPoint& point : points) add_search(table, input, family, point);
+    const std::vector<NamedPoint> middle = labelled(points);
+    section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title),
+                                violin_plot(middle, "Single-axis settings, middle budget"));
+    section.verdict("Middle budgets. " +
+                    best_of_sentence(family, best_of(middle), settings.schedules, paper_single));
   }
-  section.html += best_of_sentence(
-      all, "the paper, whose random schedules draw actions uniformly: 7 of 9, best of 30");
   section.show(std::move(table));
-  section.html += input.missing();
+  input.note_missing(section);
   return section;
 }
 

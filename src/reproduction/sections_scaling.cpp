@@ -160,10 +160,7 @@ Section scaling_section(ReportInput& input, const std::vector<std::filesystem::p
     const StudyResults results = StudyResults::read(dir);
     ReportInput other(input.study(), results);
     plots += scaling_of(other, table);
-    const std::string missing = other.missing();
-    if (!missing.empty())
-      section.html += fmt::format("<p class=\"note\">Of {}:</p>\n{}",
-                                  escape_xml(described(results).model), missing);
+    other.note_missing(section, fmt::format("Of {}: ", described(results).model));
   }
   section.html = "<div class=\"row\">\n" + plots + "</div>\n" + section.html;
   if (const auto statics = input.find("static")) {
@@ -179,15 +176,15 @@ Section scaling_section(ReportInput& input, const std::vector<std::filesystem::p
     section.show(std::move(points));
   }
   section.show(std::move(table));
-  section.html += input.missing();
-  section.html +=
-      "<p class=\"note\">Static methods use one knob and leave the others dense: Quest attends to "
+  input.note_missing(section);
+  section.note(
+      "Static methods use one knob and leave the others dense: Quest attends to "
       "that "
       "share of the keys (pages of 8), TEAL keeps that share of the MLP's input channels, "
       "ZeroQuant has "
       "so many activation bits. Perplexities of different models, texts and contexts do not "
       "compare; "
-      "their gains do.</p>\n";
+      "their gains do.");
   return section;
 }
 

@@ -10,6 +10,7 @@
 #include "evaluation/sweep_plots.h"
 #include "evaluation/sweep_tables.h"
 #include "reproduction/jobs.h"
+#include "reproduction/paper_figures.h"
 #include "reproduction/sections.h"
 
 namespace sol {
@@ -36,29 +37,6 @@ std::string frontier_row(ReportInput& input, const StudyFamily& family,
   return html.empty() ? html : heading(family) + "<div class=\"row\">\n" + html + "</div>\n";
 }
 
-// The paper's own figures, to stand beside ours: gain over fixed at requested budgets, and win
-// rate.
-struct PaperRow {
-  const char* controller;
-  double gain, wins;
-  int actions;
-  float least_kappa;
-};
-constexpr PaperRow paper_rows[] = {{"t4", 0.127 / 9.66, 0.587, 336, 0.1f},
-                                   {"t16", 0.160 / 11.42, 0.704, 336, 0.1f},
-                                   {"t64", 0.212 / 9.34, 0.847, 336, 0.1f},
-                                   {"2l", 0.383 / 11.89, 0.953, 8, 0.1f},
-                                   {"3l", 0.309 / 10.94, 0.844, 27, 0.1f}};
-
-// Null for other levels than the paper's.
-const PaperRow* paper_row(const std::string& controller, const ActionSpace& space) {
-  for (const PaperRow& row : paper_rows)
-    if (controller == row.controller && space.size() == row.actions &&
-        space.kappa().front() == row.least_kappa && space.bits().front() == 5)
-      return &row;
-  return nullptr;
-}
-
 std::vector<FigureTable::Column> comparison_columns() {
   return {{"family", "Levels"},
           {"controller", "Controller"},
@@ -69,9 +47,9 @@ std::vector<FigureTable::Column> comparison_columns() {
           {"policy_perplexity", "Policy"},
           {"baseline_perplexity", "Baseline"},
           {"difference", "Difference"},
-          {"relative", "Relative"},
           {"interval_low", "95 % from"},
           {"interval_high", "to"},
+          {"relative", "Relative"},
           {"p", "p"},
           {"win_rate", "Wins"},
           {"paper_relative", "Paper"},
@@ -79,7 +57,7 @@ std::vector<FigureTable::Column> comparison_columns() {
 }
 
 void add_comparison(FigureTable& table, const StudyFamily& family, const std::string& controller,
-                    const Comparison& row, size_t blocks_used, const PaperRow* paper) {
+                    const Comparison& row, size_t blocks_used, const PaperComparison* paper) {
   const auto blocks = static_cast<int64_t>(blocks_used);
   const PairedTest& test = row.test;
   const Figure none{"", nullptr};
@@ -92,20 +70,13 @@ void add_comparison(FigureTable& table, const StudyFamily& family, const std::st
              number(test.policy.mean),
              number(test.baseline.mean),
              signed_figure(test.difference.mean),
-             signed_percent(test.relative()),
              signed_figure(row.interval.low),
              signed_figure(row.interval.high),
+             signed_percent(test.relative()),
              {p_value(test.p), std::isfinite(test.p) ? Json(test.p) : Json(nullptr)},
              share_of(test.win_rate),
-             paper ? signed_percent(-paper->gain) : none,
-             paper ? share_of(paper->wins) : none});
-}
-
-std::vector<std::string> all_swept(const Study& study) {
-  std::vector<std::string> names = study.experiments.spaces.controllers;
-  for (const std::string& name : study.experiments.horizons.controllers)
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  return names;
+             paper ? signed_percent(paper->relative) : none,
+             paper ? share_of(paper->win_rate) : none});
 }
 
 // What each policy read in the text; nothing where the study did not ask.
@@ -126,15 +97,15 @@ void show_elsewhere(ReportInput& input, Section& section) {
 
 void show_seeds(ReportInput& input, Section& section) {
   const auto& seeds = input.study().experiments.seeds;
-  FigureTable table("seeds", "The same controller trained with other seeds, against fixed",
+  FigureTable table("seeds", "One controller trained with several seeds, against fixed",
                     {{"family", "Levels"},
                      {"controller", "Controller"},
                      {"policy_perplexity", "Policy"},
                      {"baseline_perplexity", "Fixed"},
                      {"difference", "Difference"},
-                     {"relative", "Relative"},
                      {"interval_low", "95 % from"},
                      {"interval_high", "to"},
+                     {"relative", "Relative"},
                      {"win_rate", "Wins"}});
   FigureTable spread("seeds-spread", "Mean and standard deviation over the seeds",
                      {{"family", "Levels"},
@@ -156,8 +127,8 @@ void show_seeds(ReportInput& input, Section& section) {
       if (!row) continue;
       const PairedTest& test = row->test;
       table.add({family.name, name, number(test.policy.mean), number(test.baseline.mean),
-                 signed_figure(test.difference.mean), signed_percent(test.relative()),
-                 signed_figure(row->interval.low), signed_figure(row->interval.high),
+                 signed_figure(test.difference.mean), signed_figure(row->interval.low),
+                 signed_figure(row->interval.high), signed_percent(test.relative()),
                  share_of(test.win_rate)});
       differences.push_back(test.difference.mean);
       relatives.push_back(test.relative());
@@ -180,7 +151,7 @@ Section spaces_section(ReportInput& input) {
   const auto& spaces = input.study().experiments.spaces;
   for (const StudyFamily& family : input.study().families)
     section.html += frontier_row(input, family, spaces.controllers, 1);
-  section.html += input.missing();
+  input.note_missing(section);
   section.html +=
       "<p class=\"note\">A faint mark is one requested budget; lines join the points that no other "
       "of the same policy beats on both counts. Fixed is asked for the averages that the policy "
@@ -198,25 +169,25 @@ Section statistics_section(ReportInput& input) {
                  : "Policy against fixed at the requested budgets (as in the paper's table)",
         comparison_columns());
     for (const StudyFamily& family : input.study().families)
-      for (const std::string& name : all_swept(input.study())) {
+      for (const std::string& name : swept_controllers(input.study())) {
         if (!family.find(name)) continue;
         const SweepView* view = input.sweep(sweep_job(family.name, name));
         const Comparison* row =
             view ? view->summary.find("fixed", matching, Scope::inside) : nullptr;
         if (row)
           add_comparison(table, family, name, *row, view->sweep.blocks.size(),
-                         paper_row(name, view->sweep.space));
+                         paper_comparison(name, view->sweep.space));
       }
     section.show(std::move(table));
   }
   show_elsewhere(input, section);
   show_seeds(input, section);
-  section.html += input.missing();
-  section.html +=
-      "<p class=\"note\">Means over budgets. Difference: policy minus baseline, negative is "
+  input.note_missing(section);
+  section.note(
+      "Means over budgets. Difference: policy minus baseline, negative is "
       "better. The interval of the mean difference is by a bootstrap over blocks of text; p is of "
       "a one-sided paired t-test over budgets, which share their text, so it claims too much. "
-      "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.</p>\n";
+      "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.");
   return section;
 }
 
@@ -237,7 +208,7 @@ Section adherence_section(ReportInput& input) {
        {"mean_error_eta", "η"}});
   for (const StudyFamily& family : input.study().families) {
     std::string plots;
-    for (const std::string& name : all_swept(input.study())) {
+    for (const std::string& name : swept_controllers(input.study())) {
       if (!family.find(name)) continue;
       const SweepView* view = input.sweep(sweep_job(family.name, name));
       if (!view) continue;
@@ -256,7 +227,7 @@ Section adherence_section(ReportInput& input) {
       section.html += heading(family) + "<div class=\"row\">\n" + plots + "</div>\n";
   }
   section.show(std::move(table));
-  section.html += input.missing();
+  input.note_missing(section);
   return section;
 }
 
@@ -267,7 +238,7 @@ Section heuristics_section(ReportInput& input) {
   const size_t shown = spaces.baselines.size() - static_cast<size_t>(std::ranges::count(
                                                      spaces.baselines, elsewhere_baseline));
   if (shown < 2) {
-    section.html = "<p class=\"note\">The study compares with fixed budgets only.</p>\n";
+    section.note("The study compares with fixed budgets only.");
     return section;
   }
   FigureTable table("heuristics",
@@ -311,15 +282,15 @@ Section heuristics_section(ReportInput& input) {
     }
   }
   section.show(std::move(table));
-  section.html += input.missing();
+  input.note_missing(section);
   if (std::ranges::none_of(spaces.baselines, [](const std::string& name) {
         return name == "emc" || name.starts_with("dac");
       }))
     return section;
-  section.html +=
-      "<p class=\"note\">EMC spends after steps of high entropy, DAC after steps that turned the "
+  section.note(
+      "EMC spends after steps of high entropy, DAC after steps that turned the "
       "hidden state far; both steer towards the budget at every step and never exceed it, so that "
-      "they spend a little less than they may (net keep-rates in the table).</p>\n";
+      "they spend a little less than they may (net keep-rates in the table).");
   return section;
 }
 
@@ -327,10 +298,10 @@ Section horizons_section(ReportInput& input) {
   Section section{"horizons", "Length of an episode", {}, {}};
   for (const StudyFamily& family : input.study().families)
     section.html += frontier_row(input, family, input.study().experiments.horizons.controllers, 1);
-  section.html += input.missing();
-  section.html +=
-      "<p class=\"note\">Controllers of one action space for episodes of T steps, after each of "
-      "which the cache is refreshed. Perplexities of different T are of different tokens.</p>\n";
+  input.note_missing(section);
+  section.note(
+      "Controllers of one action space for episodes of T steps, after each of "
+      "which the cache is refreshed. Perplexities of different T are of different tokens.");
   return section;
 }
 

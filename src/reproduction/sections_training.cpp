@@ -90,10 +90,10 @@ Section training_section(ReportInput& input) {
     section.html += "</div>\n";
   }
   section.show(std::move(table));
-  section.html += input.missing();
-  section.html +=
-      "<p class=\"note\">Schedules are sampled for budgets drawn anew, so these perplexities are "
-      "not those of evaluation. Minutes are wall time.</p>\n";
+  input.note_missing(section);
+  section.note(
+      "Schedules are sampled for budgets drawn anew, so these perplexities are "
+      "not those of evaluation. Minutes are wall time.");
   return section;
 }
 

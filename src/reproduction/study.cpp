@@ -307,6 +307,13 @@ const StudyController* StudyFamily::find(const std::string& controller) const {
   return nullptr;
 }
 
+std::vector<std::string> swept_controllers(const Study& study) {
+  std::vector<std::string> names = study.experiments.spaces.controllers;
+  for (const std::string& name : study.experiments.horizons.controllers)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
 bool trained_again(const StudyFamily& family, const std::string& controller) {
   const StudyController* found = family.find(controller);
   return found && !found->configuration.empty();

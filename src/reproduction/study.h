@@ -122,6 +122,9 @@ struct Study {
   Json to_json() const;
 };
 
+// Those whose policies are swept over budgets: of action spaces and of horizons.
+std::vector<std::string> swept_controllers(const Study& study);
+
 // Reads CONFIG; paths in it are relative to its folder. Throws Error naming file, line and key for
 // anything unknown, missing, of another type or out of range, a controller that no family has, or
 // two of one name.

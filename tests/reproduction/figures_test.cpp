@@ -44,5 +44,13 @@ TEST(Section, ShowsATableOnThePageAndInMarkdown) {
   EXPECT_EQ(section.tables.size(), 1U);
 }
 
+TEST(Section, SaysThingsOnThePageAndInMarkdown) {
+  Section section;
+  section.note("a < b");
+  section.verdict("So.");
+  EXPECT_EQ(section.html, "<p class=\"note\">a &lt; b</p>\n<p class=\"verdict\">So.</p>\n");
+  EXPECT_EQ(section.markdown, "a < b\n\n**So.**\n\n");
+}
+
 }  // namespace
 }  // namespace sol

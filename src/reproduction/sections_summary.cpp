@@ -1,0 +1,69 @@
+// The study in short: its verdicts beside the paper's.
+#include <fmt/format.h>
+
+#include "evaluation/report_page.h"
+#include "reproduction/jobs.h"
+#include "reproduction/paper_figures.h"
+#include "reproduction/sections.h"
+
+namespace sol {
+namespace {
+
+const Figure nothing{"", nullptr};
+
+// The policies of one family against fixed budgets.
+void add_comparisons(ReportInput& input, const StudyFamily& family, FigureTable& table) {
+  for (const std::string& name : swept_controllers(input.study())) {
+    const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+    const Comparison* row =
+        view ? view->summary.find("fixed", Matching::realised, Scope::inside) : nullptr;
+    if (!row) continue;
+    const PairedTest& test = row->test;
+    const PaperComparison* paper = paper_comparison(name, view->sweep.space);
+    const auto relative = [&](double difference) {
+      return signed_number(100 * difference / test.baseline.mean, 1);
+    };
+    table.add({family.title,
+               fmt::format("{}: mean perplexity against fixed, 95 % interval", name),
+               {fmt::format("{} % ({} .. {})", relative(test.difference.mean),
+                            relative(row->interval.low), relative(row->interval.high)),
+                test.relative()},
+               paper ? signed_percent(paper->relative) : nothing});
+    table.add({family.title, fmt::format("{}: budgets at which it is better than fixed", name),
+               share_of(test.win_rate), paper ? share_of(paper->win_rate) : nothing});
+    table.add({family.title, fmt::format("{}: requests met on every axis", name),
+               share_of(view->summary.adherence.front().all_axes_share), nothing});
+  }
+}
+
+void add_best_of(const StudyFamily& family, const std::string& what, const BestOf& found,
+                 const char* paper, FigureTable& table) {
+  if (found.points > 0)
+    table.add(
+        {family.title, what, {fmt::format("{} of {}", found.won, found.points), found.won}, paper});
+}
+
+}  // namespace
+
+Section summary_section(ReportInput& input) {
+  Section section{"summary", "In short", {}, {}};
+  FigureTable table(
+      "summary", "In short",
+      {{"levels", "Levels"}, {"what", "What"}, {"here", "Here"}, {"paper", "The paper"}});
+  const StudyExperiments& experiments = input.study().experiments;
+  for (const StudyFamily& family : input.study().families) {
+    add_comparisons(input, family, table);
+    add_best_of(family,
+                fmt::format("points at which no schedule of {} random ones is better",
+                            experiments.search.schedules),
+                best_of_search(input, family), paper_search, table);
+    add_best_of(family,
+                fmt::format("single axes at whose middle budget no schedule of {} is better",
+                            experiments.single.schedules),
+                best_of_single(input, family), paper_single, table);
+  }
+  section.show(std::move(table));
+  return section;
+}
+
+}  // namespace sol

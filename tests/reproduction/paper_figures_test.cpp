@@ -1,0 +1,25 @@
+#include "reproduction/paper_figures.h"
+
+#include <gtest/gtest.h>
+
+namespace sol {
+namespace {
+
+// The paper's table of paired comparisons: 2L, 11.51 against 11.89, better at 95.3 % of the
+// budgets.
+TEST(PaperFigures, AreOfTheControllersOfThePaper) {
+  const PaperComparison* found =
+      paper_comparison("2l", ActionSpace({0.1f, 1.0f}, {0.6f, 1.0f}, {5, 16}));
+  ASSERT_NE(found, nullptr);
+  EXPECT_NEAR(found->relative, -0.0322, 1e-4);
+  EXPECT_DOUBLE_EQ(found->win_rate, 0.953);
+}
+
+TEST(PaperFigures, OtherLevelsOfThatNameHaveNone) {
+  EXPECT_EQ(paper_comparison("2l", ActionSpace({0.02f, 1.0f}, {0.3f, 1.0f}, {3, 16})), nullptr);
+  EXPECT_EQ(paper_comparison("2l", ActionSpace({0.1f, 1.0f}, {1.0f}, {16})), nullptr);
+  EXPECT_EQ(paper_comparison("mine", ActionSpace({0.1f, 1.0f}, {0.6f, 1.0f}, {5, 16})), nullptr);
+}
+
+}  // namespace
+}  // namespace sol
