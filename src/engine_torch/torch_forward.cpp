@@ -155,14 +155,16 @@ void TorchForward::write_outputs(const TorchPass& pass, const Tensor& x) const {
     const auto wants_sums = [](const auto* one) { return one->out.log_prob || one->out.entropy; };
     if (std::ranges::none_of(here, wants_sums)) continue;
     const Tensor log_probs = at::log_softmax(scores, -1);
-    const Tensor entropy = (log_probs.exp() * log_probs).sum(-1, /*keepdim=*/true).neg();
-    const Tensor host = at::cat({log_probs.gather(-1, target.narrow(0, first, part)), entropy}, -1)
-                            .to(at::kCPU)
-                            .contiguous();
+    const auto on_host = [](const Tensor& column) { return column.to(at::kCPU).contiguous(); };
+    const Tensor chosen = on_host(log_probs.gather(-1, target.narrow(0, first, part)));
+    // As large as the logits again, twice: only for those who ask.
+    Tensor entropy;
+    if (std::ranges::any_of(here, [](const auto* one) { return one->out.entropy; }))
+      entropy = on_host((log_probs.exp() * log_probs).sum(-1).neg());
     for (int64_t i = 0; i < part; ++i) {
       const OutputRequest& out = here[static_cast<size_t>(i)]->out;
-      if (out.log_prob) *out.log_prob = host.data_ptr<float>()[2 * i];
-      if (out.entropy) *out.entropy = host.data_ptr<float>()[2 * i + 1];
+      if (out.log_prob) *out.log_prob = chosen.data_ptr<float>()[i];
+      if (out.entropy) *out.entropy = entropy.data_ptr<float>()[i];
     }
   }
 }

@@ -77,6 +77,8 @@ class FixedPolicy final : public Policy {
     state->id = id;
     state->first_step = id.episode * static_cast<uint64_t>(horizon);
     // What earlier episodes left owed carries over; replaying them keeps this a function of the id.
+    // As if they had had this budget and only steps that count: with others (a server's changing
+    // budgets, the first tokens of a short prompt) it may owe a step more or less.
     if (id.single)
       for (uint64_t step = 0; step < state->first_step; ++step) diffuse(*state, first_sequence_);
     return state;

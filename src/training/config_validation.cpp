@@ -15,12 +15,20 @@ void check(bool ok, const std::string& field, double value, const char* rule) {
   if (!ok) throw FieldError(field, fmt::format("{} is {}; it must be {}", field, value, rule));
 }
 
-void check_budget(const BudgetSource& source, std::string field) {
+// `levels` of an axis, ascending: what averages can be. Empty for a time.
+void check_budget(const BudgetSource& source, std::string field, const std::vector<float>& levels) {
   const auto inside = [](double x) { return x > 0.0 && x <= 1.0; };
   if (!source.list.empty()) field += "_list";
   check(inside(source.range.low), field, source.range.low, "in (0, 1]");
   check(inside(source.range.high), field, source.range.high, "in (0, 1]");
   check(source.range.low <= source.range.high, field, source.range.low, "a range from low to high");
+  constexpr double rounding = 1e-6;
+  if (!levels.empty() && (source.range.low < static_cast<double>(levels.front()) - rounding ||
+                          source.range.high > static_cast<double>(levels.back()) + rounding))
+    throw FieldError(field, fmt::format("{} goes from {} to {}; no average lies outside the axis' "
+                                        "levels, from {} to {}",
+                                        field, source.range.low, source.range.high, levels.front(),
+                                        levels.back()));
 }
 
 void check_curriculum(const TrainingConfig& config) {
@@ -111,16 +119,16 @@ void TrainingConfig::validate() const {
   check_text("name", name);
   check_text("model", model);
   check_text("data.text_field", text.text_field);
-  check_budget(kappa, "budgets.keep");
-  check_budget(rho, "budgets.prune");
-  check_budget(eta, "budgets.quant");
+  check_budget(kappa, "budgets.keep", space.levels(Axis::kappa));
+  check_budget(rho, "budgets.prune", space.levels(Axis::rho));
+  check_budget(eta, "budgets.quant", space.levels(Axis::eta));
   within("budgets.prior", prior, 0, BudgetGuard::largest_prior);
   if (prior > 0 && !enforced)
     throw FieldError(
         "budgets.prior",
         "budgets.prior: it is of enforced budgets; set budgets.enforced, or leave it out");
   if (time) {
-    check_budget(*time, "budgets.time");
+    check_budget(*time, "budgets.time", {});
     if (enforced)
       throw FieldError("budgets.enforced",
                        "budgets.enforced: a budget of time cannot be enforced; give budgets of "
@@ -142,6 +150,12 @@ void TrainingConfig::validate() const {
   within("quest.window", sequence.window, 0, many);
   within("rollout.context", context, 1, many);
   within("rollout.horizon", horizon, 1, many);
+  if (context + horizon <= sequence.sinks + sequence.window + 1)
+    throw FieldError("quest.window",
+                     fmt::format("quest.window: of rollout.context {} + rollout.horizon {} tokens "
+                                 "all lie among the quest.sinks {} or in the quest.window {}, so "
+                                 "that every step is dense and nothing can be learned",
+                                 context, horizon, sequence.sinks, sequence.window));
   check(schedules >= 2, "rollout.schedules", schedules,
         "at least 2: schedules are compared with each other");
   within("rollout.batch", batch, 1, 1 << 16);

@@ -45,11 +45,27 @@ uint64_t torch_attention_bytes(const FrozenModel& model, const TrainingConfig& c
   return product({inputs, config.schedules, model.config().num_heads, keys, 16});
 }
 
-// Of a dense pass: chunks of 512 rows.
+// Of a LibTorch device's dense pass: scores of a piece and their softmax (torch_attention.cpp).
+uint64_t torch_scores_bytes(const FrozenModel& model) {
+  return product({model.device() == "cpu" ? 1 << 18 : 64 << 20, 2}) * f32;
+}
+
+// Of a LibTorch device's step: logits, their logarithms and a widened piece of the head
+// (torch_forward.cpp).
+uint64_t torch_logits_bytes(const FrozenModel& model, const TrainingConfig& config,
+                            int64_t inputs) {
+  const int64_t vocabulary = model.config().vocab_size;
+  const int64_t most = std::clamp<int64_t>((32 << 20) / vocabulary, 1, 1024);
+  const int64_t rows = std::min<int64_t>(most, inputs * config.schedules);
+  return (product({rows, vocabulary, 2}) + product({8192, model.config().hidden_size})) * f32;
+}
+
+// Of a dense pass, in chunks of rows.
 uint64_t pass_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs) {
   const LlamaConfig& c = model.config();
+  const int64_t chunk = model.device() == "native" ? 512 : 1024;
   const int64_t rows =
-      std::max<int64_t>(std::min<int64_t>(512, config.context), inputs * config.schedules);
+      std::max(std::min<int64_t>(chunk, config.context), inputs * config.schedules);
   const int64_t attention = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
   return product({rows, 6 * c.hidden_size + 3 * c.intermediate_size + 2 * attention}) * f32;
 }
@@ -110,9 +126,12 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   executing.push_back(
       {"cache: prefixes and schedules", cache_bytes(model, config, inputs, precision)});
   executing.push_back({"dense pass", pass_bytes(model, config, inputs)});
-  if (model.device() != "native")
+  if (model.device() != "native") {
+    executing.push_back({"attention of a dense pass", torch_scores_bytes(model)});
     executing.push_back(
         {"attention of a decode step", torch_attention_bytes(model, config, inputs)});
+    executing.push_back({"logits", torch_logits_bytes(model, config, inputs)});
+  }
   if (config.task_kl > 0)
     plan.items.push_back({"distributions of the KL reward",
                           product({inputs, config.horizon + config.schedules, vocabulary}) * f32});

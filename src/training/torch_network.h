@@ -1,6 +1,6 @@
 // The policy network as LibTorch trains it: the same parameters and arithmetic as policy/network.h,
-// over whole schedules at once. The only file that includes LibTorch's headers is
-// torch_network.cpp.
+// over whole schedules at once. LibTorch's headers are included by torch_network.cpp alone (and,
+// for processes that train together, by gloo_group.cpp): they take half a minute to compile.
 #pragma once
 
 #include <memory>

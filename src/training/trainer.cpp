@@ -86,7 +86,7 @@ class Trainer {
         order_(data.size(), config.seed),
         identity_(run_identity(model, data, config, options)),
         guard_(config.budget_guard()),
-        network_(shape_, first_parameters(), options.deterministic, guard_),
+        network_(shape_, initial_parameters(shape_, config.seed), options.deterministic, guard_),
         optimiser_(network_, optimiser_options(config)),
         log_(options.out) {
     if (config.price_rate > 0) prices_.emplace(config.space, config.price_rate);
@@ -127,9 +127,8 @@ class Trainer {
   }
 
  private:
-  // A fresh policy, or the one of an earlier controller that fits.
-  Parameters first_parameters() const {
-    if (options_.initial.empty()) return initial_parameters(shape_, config_.seed);
+  // Of an earlier controller, which must fit.
+  Parameters parameters_to_start_from() const {
     const Controller start = Controller::load(options_.initial);
     start.require_model(model_.fingerprint(), "the model to train for");
     if (start.space() != config_.space || start.network().shape() != shape_) {
@@ -185,13 +184,11 @@ class Trainer {
   void begin() {
     since_start_ = since_checkpoint_ = {};
     std::optional<TrainingState> state;
-    if (group_.leads()) {
-      if (options_.resume && path_exists(checkpoint_path()))
-        state = load_checkpoint(checkpoint_path(), identity_, shape_);
-      else
-        begin_anew();
-    }
-    if (group_.any(state.has_value())) {
+    if (group_.leads() && options_.resume && path_exists(checkpoint_path()))
+      state = load_checkpoint(checkpoint_path(), identity_, shape_);
+    if (!group_.any(state.has_value())) {
+      begin_anew();
+    } else {
       if (!state) state.emplace();
       broadcast_state(*state, network_.parameters(), group_);
       restore(std::move(*state));
@@ -203,6 +200,9 @@ class Trainer {
   }
 
   void begin_anew() {
+    if (!options_.initial.empty())
+      network_ = TorchNetwork(shape_, parameters_to_start_from(), options_.deterministic, guard_);
+    if (!group_.leads()) return;
     if (options_.resume) note("no checkpoint yet: starting from the beginning");
     ensure_writable_directory(options_.out / "checkpoint");
     std::error_code ignored;
@@ -211,6 +211,11 @@ class Trainer {
   }
 
   void restore(TrainingState state) {
+    if (state.updates > config_.updates)
+      fail(
+          "{}: the run has {} updates already, and optimisation.updates is {}; a run may be "
+          "prolonged, not shortened",
+          checkpoint_path().string(), state.updates, config_.updates);
     if (state.minibatches >= config_.grad_accum)
       fail("{}: minibatches = {} must be less than optimisation.grad_accum = {}",
            checkpoint_path().string(), state.minibatches, config_.grad_accum);
@@ -228,6 +233,7 @@ class Trainer {
     gradient_norm_ = metrics_.gradient_norm;
     if (prices_) restore_prices();
     checkpointed_collections_ = collections_;
+    checkpointed_updates_ = counters_.updates;
     if (!group_.leads()) return;
     if (const auto missing = log_.begin(collections_, run_record()); !missing.empty())
       note(fmt::format("{} lacks the lines of collections {}; the run itself lacks nothing",

@@ -398,6 +398,9 @@ TEST_F(ConfigText, WhatWouldFailLaterFailsHere) {
   fails("distil.tolerance", "0");
   fails("distil.tolerance", "1.5");
   fails("seed", "-1");
+  fails("quest.window", "2000");  // every one of 1024 + 16 tokens would be in it, every step dense
+  EXPECT_EQ(error(minimal, {{"quest.window", "1034"}}), "");  // of 16 steps the last counts
+  EXPECT_THAT(error(minimal, {{"quest.window", "1035"}}), HasSubstr("nothing can be learned"));
   EXPECT_THAT(error(minimal, {{"policy.d_model", "8192"}, {"policy.layers", "256"}}),
               HasSubstr("policy.d_model is 8192"));
   EXPECT_THAT(error(minimal, {{"name", "\"a\xff\""}}), HasSubstr("c.yaml"));
@@ -428,6 +431,12 @@ TEST_F(ConfigText, ErrorsNameFileAndField) {
   EXPECT_THAT(error(actions + "budgets: {keep: [0.9, 0.6]}\n"), HasSubstr("budgets.keep"));
   EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 1.1]}\n"), HasSubstr("budgets.keep"));
   EXPECT_THAT(error(actions + "budgets: {keep: [0.6]}\n"), HasSubstr("budgets.keep"));
+  EXPECT_THAT(error(actions + "budgets: {keep: [0.4, 0.8]}\n"),
+              HasSubstr("budgets.keep goes from 0.4 to 0.8; no average lies outside the axis' "
+                        "levels, from 0.5 to 1"));
+  EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 0.8], prune: [s100], quant: [q16]}\n"
+                    "budgets: {keep: [0.5, 1.0]}\n"),
+              HasSubstr("levels, from 0.5 to 0.8"));
   EXPECT_THAT(error(actions + "budgets: {keep: [0.6, 0.7], keep_list: [0.6]}\n"),
               HasSubstr("keep_list"));
   EXPECT_THAT(error("name: x\nactions: {keep: [0.5, 0.5], prune: [s100], quant: [q16]}\nbudgets: "

@@ -154,6 +154,21 @@ TEST_F(MemoryPlanTest, ProcessesOnALibTorchDeviceHaveAModelEach) {
             4 * (plan_memory(*torch, config_, 4).total() + (uint64_t{1} << 30)));
 }
 
+// A large vocabulary's logits are most of what a step takes there: 6 schedules, the logits and
+// their logarithms, and 8192 widened rows of the head.
+TEST_F(MemoryPlanTest, LogitsOfALibTorchDeviceCount) {
+  const auto torch = load_torch_model(test_data() / "golden" / "tiny_untied_f32", "cpu", {});
+  const auto bytes = [&](const FrozenModel& model) {
+    for (const MemoryItem& item : plan_memory(model, config_, 1).items)
+      if (item.what == "logits") return item.bytes;
+    return uint64_t{0};
+  };
+  const auto vocabulary = static_cast<uint64_t>(torch->config().vocab_size);
+  const auto hidden = static_cast<uint64_t>(torch->config().hidden_size);
+  EXPECT_EQ(bytes(*torch), 4 * (2 * 6 * vocabulary + 8192 * hidden));
+  EXPECT_EQ(bytes(*model_), 0u);
+}
+
 TEST_F(MemoryPlanTest, WeightsThatAreTooLargeAreNotLoaded) {
   const auto dir = test_data() / "golden" / "tiny_untied_f32";
   const uint64_t stored = std::filesystem::file_size(dir / "model.safetensors");

@@ -105,6 +105,13 @@ TEST_F(TrainerTest, AFinishedRunCanBeProlonged) {
   EXPECT_EQ(weights(out("parts")), weights(out("whole")));
 }
 
+TEST_F(TrainerTest, ARunIsNotShortened) {
+  train(out());  // 5 updates
+  config_.updates = 3;
+  EXPECT_THAT(error(out(), true),
+              testing::HasSubstr("has 5 updates already, and optimisation.updates is 3"));
+}
+
 TEST_F(TrainerTest, ResumingAFinishedRunLeavesItsControllerAlone) {
   const TrainingOutcome first = train(out());
   Controller with_frontier = Controller::load(out());
@@ -349,6 +356,27 @@ TEST_F(TrainerTest, StartsFromAControllerOfTheSameShape) {
   EXPECT_THAT(error(out("third")), testing::HasSubstr("same shape"));
   initial_ = out("nothing");
   EXPECT_THAT(error(out("third")), testing::HasSubstr("nothing"));
+}
+
+// Which may be gone by then, or on another machine.
+TEST_F(TrainerTest, AResumedRunNeedsNoControllerToStartFrom) {
+  train(out("first"));
+  initial_ = out("first");
+  train(out("whole"));
+  EXPECT_FALSE(train(out("parts"), false, 1).finished);
+  initial_ = out("gone");
+  EXPECT_TRUE(train(out("parts"), true).finished);
+  EXPECT_THAT(notes_, testing::Contains(testing::HasSubstr("gone is not read")));
+  EXPECT_EQ(weights(out("parts")), weights(out("whole")));
+}
+
+// What is wrong with it must show before an earlier run is given up.
+TEST_F(TrainerTest, AnEarlierRunOutlivesAControllerThatDoesNotFit) {
+  train(out());
+  initial_ = out("nothing");
+  overwrite_ = true;
+  EXPECT_THAT(error(out()), testing::HasSubstr("nothing"));
+  EXPECT_TRUE(fs::exists(out() / "checkpoint" / "state.safetensors"));
 }
 
 TEST_F(TrainerTest, ADeterministicRunDoesNotDependOnTheThreads) {

@@ -8,6 +8,7 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/file_io.h"
+#include "base/hash.h"
 #include "base/output_file.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
@@ -84,6 +85,8 @@ class Run {
     if (!o_.from.empty() && o_.init)
       fail("--from goes on with the weights of {}, --init starts from those of {}; choose one",
            o_.from.string(), o_.model.string());
+    if (o_.valid.empty() && (o_.valid_tokens > 0 || !o_.valid_lengths.empty()))
+      fail("--valid-every and --valid-lengths are about text to validate on; name it with --valid");
     if (!o_.resume && path_exists(checkpoint_path()))
       fail("{}: holds a run already; go on with --resume or choose another directory",
            o_.out.string());
@@ -101,6 +104,8 @@ class Run {
     validation_.emplace(o_.valid, *tokenizer, cache,
                         o_.valid_lengths.empty() ? std::vector<int>{o_.window} : o_.valid_lengths,
                         o_.valid_windows, stop_);
+    Hash128 text_hash;
+    text_hash.add(std::as_bytes(data_->ids()));
     identity_ = {{"tokenizer", tokenizer->fingerprint()},
                  {"hidden_size", config_.hidden_size},
                  {"layers", config_.num_layers},
@@ -111,6 +116,7 @@ class Run {
                  {"vocab_size", config_.vocab_size},
                  {"parameters", layout_.size()},
                  {"text_tokens", data_->token_count()},
+                 {"text_hash", text_hash.hexadecimal()},
                  {"seed", o_.seed}};
   }
 
@@ -209,22 +215,24 @@ class Run {
     const int64_t windows = o_.step_tokens / o_.window, step_tokens = windows * o_.window;
     const double flops = training_flops(config_, o_.window);
     seconds_before_ = progress_.seconds;
-    Stopwatch interval, since_save;
-    double loss_sum = 0, norm_sum = 0;
+    Stopwatch since_save;
+    double loss_sum = 0, norm_sum = 0, seconds = 0;  // of the steps since the last line
     int steps = 0;
     while (progress_.tokens < last_token()) {
       if (stop_.stop_requested()) return false;
       if (o_.minutes > 0 && run_time_.seconds() >= 60 * o_.minutes) return false;
+      const Stopwatch step;
       OptimizerSettings settings = o_.optimizer;
       settings.learning_rate = learning_rate();
       loss_sum += engine_->accumulate(order.batch(progress_.position, windows));
       norm_sum += engine_->step(settings);
+      seconds += step.seconds();
       ++engine_steps_;
       ++steps;
       progress_.position += windows;
       progress_.tokens += step_tokens;
       if (steps == o_.log_steps) {
-        const double rate = static_cast<double>(steps * step_tokens) / interval.seconds();
+        const double rate = static_cast<double>(steps * step_tokens) / seconds;
         const Json line{{"step", engine_steps_},
                         {"tokens", progress_.tokens},
                         {"window", o_.window},
@@ -239,17 +247,13 @@ class Run {
             "tokens/s {:.3f} TFLOP/s",
             engine_steps_, static_cast<double>(progress_.tokens) / 1e6, loss_sum / steps,
             settings.learning_rate, norm_sum / steps, rate, rate * flops / 1e12));
-        loss_sum = norm_sum = 0;
+        loss_sum = norm_sum = seconds = 0;
         steps = 0;
-        interval = Stopwatch();
       }
-      if (o_.valid_tokens > 0 && progress_.tokens - validated_ >= o_.valid_tokens) {
-        validate();
-        interval = Stopwatch();
-      }
+      if (o_.valid_tokens > 0 && progress_.tokens - validated_ >= o_.valid_tokens) validate();
       if (since_save.seconds() >= 60 * o_.checkpoint_minutes) {
         save();
-        since_save = interval = Stopwatch();
+        since_save = Stopwatch();
       }
     }
     return true;

@@ -1,10 +1,12 @@
 #include "trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
 #include "base/mapped_file.h"
 #include "layout.h"
+#include "model/safetensors.h"
 #include "sol/frozen_model.h"
 #include "text/block_dataset.h"
 #include "throws.h"
@@ -43,6 +45,10 @@ TEST(Trainer, TheSavedModelIsTheOneThatWasTrained) {
     item.wanted.push_back({i, {.target = ids[i + 1], .log_prob = &log_probs[i]}});
   model->extend({&item, 1});
   for (size_t i = 0; i < 70; ++i) EXPECT_NEAR(-log_probs[i], expected[i], 1e-4) << i;
+
+  // And what is saved is what training ended with.
+  EXPECT_EQ(load_weights(o.out, config, Layout(config)),
+            TensorStore::open_file(o.out / "checkpoint.safetensors").get("weights").to_floats());
 
   // It has learned something, and the log says so.
   const auto log = read_log(o.out);
@@ -151,12 +157,17 @@ TEST(Trainer, ValidationIsPerTokenAndPerByte) {
 TEST(Trainer, CheckpointsOfOtherRunsAreErrors) {
   const TinyModel tiny;
   TrainerOptions o = tiny.options("out");
+  write_file_atomically(tiny.path() / "more.txt", "Nobody had seen the miller since.\n");
+  o.data.push_back(tiny.path() / "more.txt");
   o.tokens = 280;
   ASSERT_TRUE(train(o));
   o.resume = true;
   TrainerOptions other = o;
   other.seed = 2;
   EXPECT_THAT([&] { train(other); }, throws({"another run", "seed was 1 and is now 2"}));
+  other = o;
+  std::ranges::reverse(other.data);  // as many tokens, elsewhere
+  EXPECT_THAT([&] { train(other); }, throws({"another run", "text_hash was "}));
   const fs::path path = o.out / "checkpoint.safetensors";
   const std::string bytes = read_file(path);
   write_file_atomically(path, bytes.substr(0, bytes.size() - 8));
@@ -225,6 +236,9 @@ TEST(Trainer, OptionsThatCannotBeAreErrors) {
   EXPECT_THAT([&] { train(o); }, throws({"model.safetensors"}));
   o.from = tiny.path();
   EXPECT_THAT([&] { train(o); }, throws({"--from", "--init"}));
+  o = tiny.options("out");
+  o.valid_tokens = 1000;
+  EXPECT_THAT([&] { train(o); }, throws({"--valid-every", "name it with --valid"}));
 }
 
 }  // namespace
