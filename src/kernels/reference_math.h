@@ -1,4 +1,4 @@
-// Small helpers of the readable reference: element access and the one order of summation.
+// Small functions of the readable reference: element access and the one order of summation.
 #pragma once
 
 #include <algorithm>
