@@ -139,7 +139,7 @@ void run_sweep_command(SweepFlags& flags) {
     fail("--store-frontier: a controller for times needs none, and takes no net keep-rates");
   if (flags.compare.empty() && by_time) flags.compare = "realised";
   sweep_request.match_realised = flags.compare != "requested";
-  sweep_request.match_requested = flags.compare != "realised";
+  if (flags.compare == "realised") sweep_request.requested_baselines = 0;
   sweep_request.budgets = by_time ? make_time_grid(request, controller->settings().time)
                                   : make_budget_grid(request, space, ranges);
   for (const Budget& budget : sweep_request.budgets)

@@ -1,5 +1,7 @@
 #include "evaluation/sweep.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
 #include "base/stopwatch.h"
 #include "policy/policies.h"
@@ -89,7 +91,8 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
 
   const ActionSpace& space = request.policy->space();
   const bool by_time = request.policy->costs() != nullptr;
-  if (by_time && request.match_requested && !request.baselines.empty())
+  const size_t at_requested = std::min(request.requested_baselines, request.baselines.size());
+  if (by_time && at_requested > 0)
     fail(
         "policy {} is asked for times, baselines for averages: they can be compared at the "
         "averages that it realises only",
@@ -118,15 +121,15 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
     point.requested = by_time ? request.budgets[i] : space.clamp_off_axes(request.budgets[i]);
     point.inside = request.inside.empty() || request.inside[i];
     if (request.match_realised) point.realised.resize(sweep.baselines.size());
-    if (request.match_requested) point.requested_budget.resize(baselines);
+    point.requested_budget.resize(at_requested);
   }
 
   const auto blocks = static_cast<int64_t>(evaluator.indices().size());
   const auto points = static_cast<int64_t>(sweep.points.size());
-  const int64_t baseline_arms = points * static_cast<int64_t>(baselines);
+  const auto at_realised =
+      static_cast<int64_t>((request.match_realised ? baselines : 0) + (request.elsewhere ? 1 : 0));
   const int64_t total =
-      blocks * (1 + points + (request.match_requested ? baseline_arms : 0) +
-                (request.match_realised ? baseline_arms : 0) + (request.elsewhere ? points : 0));
+      blocks * (1 + points * (1 + static_cast<int64_t>(at_requested) + at_realised));
   int64_t before = 0;
   const auto run = [&](const Pass& pass, bool keep_actions) {
     const auto arms = static_cast<int64_t>(pass.arms.size());
@@ -150,9 +153,9 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
   for (size_t i = 0; i < sweep.points.size(); ++i)
     first.add(request.policy, sweep.points[i].requested, i, sweep.points[i].policy);
   first.add(dense.get(), Budget{}, 0, sweep.dense);
-  for (size_t i = 0; i < sweep.points.size() && request.match_requested; ++i) {
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
     SweepPoint& point = sweep.points[i];
-    for (size_t b = 0; b < baselines; ++b)
+    for (size_t b = 0; b < at_requested; ++b)
       first.add(request.baselines[b], point.requested, i, point.requested_budget[b]);
   }
   auto chosen = run(first, request.elsewhere);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +42,8 @@ struct SweepPoint {
   Budget requested;
   bool inside = true;  // the trained ranges
   Outcome policy;
-  std::vector<Outcome> realised, requested_budget;  // per baseline, by matching; may be empty
+  // Per baseline, by matching; may be empty, or end with an earlier baseline.
+  std::vector<Outcome> realised, requested_budget;
 
   const std::vector<Outcome>& baselines(Matching matching) const {
     return matching == Matching::realised ? realised : requested_budget;
@@ -53,7 +55,9 @@ struct SweepRequest {
   std::vector<const Policy*> baselines;  // what it is judged against
   std::vector<Budget> budgets;           // the grid
   std::vector<bool> inside;              // per budget; empty: all are
-  bool match_realised = true, match_requested = true;
+  bool match_realised = true;
+  // So many baselines, from the first on, are played at the requested budgets, too.
+  size_t requested_baselines = std::numeric_limits<size_t>::max();
   // One more baseline, the last: elsewhere_baseline, at the realised averages only.
   bool elsewhere = false;
 };
@@ -80,8 +84,7 @@ struct Sweep {
 // Work done and in all, in decoded sequences.
 using SweepProgress = std::function<void(int64_t done, int64_t total)>;
 
-// Two passes over the blocks: the policy, the dense model and the baselines at the requested
-// budgets, then the baselines at the averages that the policy realised. Random baselines draw one
+// Two passes over the blocks: the policy, the dense model and baselines at the requested budgets, then the baselines at the averages that the policy realised. Random baselines draw one
 // schedule per point (its number is the rollout). Errors as BlockEvaluator::run; also when the
 // request names no policy or no budget, a baseline at the requested budgets where these are shares
 // of the dense time, or `elsewhere` with a single block or without match_realised.

@@ -69,7 +69,7 @@ Sweep sweep_over(Laboratory& lab, const Controller& controller, BlockEvaluator& 
     return lab.policy(name, controller, block_count(evaluator));
   });
   request.budgets = budgets;
-  request.match_requested = requested;
+  request.requested_baselines = requested ? 1 : 0;  // fixed, as in the paper's table
   return run_sweep(evaluator, request, progress, lab.stop());
 }
 

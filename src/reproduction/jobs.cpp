@@ -92,9 +92,8 @@ class Planner {
 
   void sweep(const StudyFamily& family, const std::string& name, const std::string& section,
              const std::vector<std::string>& baselines, bool requested) {
-    const auto elsewhere = static_cast<int>(std::ranges::count(baselines, elsewhere_baseline));
-    const int passes =
-        1 + elsewhere + (static_cast<int>(baselines.size()) - elsewhere) * (requested ? 2 : 1);
+    // The policy, each baseline at its averages, and fixed at the requested ones.
+    const int passes = 1 + static_cast<int>(baselines.size()) + (requested ? 1 : 0);
     add({sweep_job(family.name, name),
          section,
          {frontier_job(family.name, name)},

@@ -205,8 +205,16 @@ TEST_F(SweepTest, OneMatchingAlone) {
   Sweep sweep = run(what);
   EXPECT_TRUE(sweep.points[0].realised.empty());
   EXPECT_EQ(sweep.points[0].requested_budget.size(), 2u);
-  what.match_requested = false;
+  what.requested_baselines = 1;
   what.match_realised = true;
+  sweep = run(what);
+  EXPECT_EQ(sweep.points[0].requested_budget.size(), 1u);
+  EXPECT_EQ(sweep.points[0].realised.size(), 2u);
+  const SweepSummary summary = summarise(sweep, 1, 300);
+  EXPECT_NE(summary.find("fixed", Matching::requested, Scope::inside), nullptr);
+  EXPECT_EQ(summary.find("random-matched", Matching::requested, Scope::inside), nullptr);
+  EXPECT_NE(summary.find("random-matched", Matching::realised, Scope::inside), nullptr);
+  what.requested_baselines = 0;
   sweep = run(what);
   EXPECT_TRUE(sweep.points[0].requested_budget.empty());
   EXPECT_EQ(sweep.points[0].realised.size(), 2u);
