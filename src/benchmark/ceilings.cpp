@@ -88,20 +88,19 @@ double MemoryReader::read() {
 // --- Products ---
 
 struct MatrixMultiplier::Product {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
+  dnnl::stream stream{kernels::dnnl_cpu()};
   // As the engine's weights and activations lie.
   struct Matrix {
     LargeVector<std::byte> bytes;
     dnnl::memory memory;
   };
-  Matrix x, w, y;
+  Matrix x, w, y, scratchpad;
   dnnl::matmul primitive;
 
   // Ones of any type: bytes that are finite numbers in all of them.
   Matrix make(const dnnl::memory::desc& desc) const {
     Matrix matrix{LargeVector<std::byte>(desc.get_size(), std::byte{1}), {}};
-    matrix.memory = dnnl::memory(desc, engine, matrix.bytes.data());
+    matrix.memory = dnnl::memory(desc, kernels::dnnl_cpu(), matrix.bytes.data());
     return matrix;
   }
 };
@@ -121,7 +120,7 @@ MatrixMultiplier::MatrixMultiplier(const std::string& type) {
   const Desc destination({rows, kSize}, types[2], Tag::ab);
   dnnl::matmul::primitive_desc description;
   try {
-    description = kernels::describe_matmul(product->engine, source, any_weights, destination);
+    description = kernels::describe_matmul(source, any_weights, destination);
   } catch (const dnnl::error&) {
     return;
   }
@@ -129,6 +128,7 @@ MatrixMultiplier::MatrixMultiplier(const std::string& type) {
   product->x = product->make(source);
   product->w = product->make(description.weights_desc());
   product->y = product->make(destination);
+  product->scratchpad = product->make(description.scratchpad_desc());
   product->primitive = dnnl::matmul(description);
   product_ = std::move(product);
 }
@@ -142,9 +142,10 @@ double MatrixMultiplier::multiply() {
   Product& p = *product_;
   const kernels::LibraryThreads threads(thread_count());
   const Stopwatch watch;
-  p.primitive.execute(
-      p.stream,
-      {{DNNL_ARG_SRC, p.x.memory}, {DNNL_ARG_WEIGHTS, p.w.memory}, {DNNL_ARG_DST, p.y.memory}});
+  p.primitive.execute(p.stream, {{DNNL_ARG_SRC, p.x.memory},
+                                 {DNNL_ARG_WEIGHTS, p.w.memory},
+                                 {DNNL_ARG_DST, p.y.memory},
+                                 {DNNL_ARG_SCRATCHPAD, p.scratchpad.memory}});
   p.stream.wait();
   return 2.0 * rows * kSize * kSize / watch.seconds();
 }

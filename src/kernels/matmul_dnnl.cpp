@@ -53,15 +53,10 @@ struct Key {
 };
 
 struct Product {
-  dnnl::memory::desc x, w, y;
+  dnnl::memory::desc x, w, y, scratchpad;
   dnnl::matmul primitive;
   bool fast = false;  // not oneDNN's reference implementation
 };
-
-const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
 
 dnnl::memory::data_type type_of(WeightType type) {
   using Type = dnnl::memory::data_type;
@@ -78,13 +73,15 @@ Product make_product(const Key& key) {
   p.x = Desc({key.rows, key.in}, type, {key.x_stride, 1});
   p.w = Desc({key.in, key.out}, type, w_strides);
   p.y = Desc({key.rows, key.out}, dnnl::memory::data_type::f32, {key.y_stride, 1});
-  const dnnl::matmul::primitive_desc description = describe_matmul(engine(), p.x, p.w, p.y);
+  const dnnl::matmul::primitive_desc description = describe_matmul(p.x, p.w, p.y);
   p.fast = std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos;
   if (p.fast) p.primitive = dnnl::matmul(description);
+  p.scratchpad = description.scratchpad_desc();
   return p;
 }
 
-// Compiled products by shape. Handles are shared, so a copy stays valid when the map forgets.
+// Compiled products by shape, for all threads. Handles are shared, so a copy stays valid when the
+// map forgets; several threads may run one at once, each in memory of its own.
 Product product_for(const Key& key) {
   static std::mutex mutex;
   static std::map<Key, Product> products;
@@ -105,12 +102,16 @@ bool multiply(const void* x, int64_t x_stride, int rows, const WeightView& w, fl
   try {
     const Product p = product_for(key);
     if (!p.fast) return false;
-    // oneDNN takes pointers to const nowhere; it does not write to arguments that it reads.
-    thread_local dnnl::stream stream(engine());
-    p.primitive.execute(stream,
-                        {{DNNL_ARG_SRC, dnnl::memory(p.x, engine(), const_cast<void*>(x))},
-                         {DNNL_ARG_WEIGHTS, dnnl::memory(p.w, engine(), const_cast<void*>(w.data))},
-                         {DNNL_ARG_DST, dnnl::memory(p.y, engine(), y)}});
+    const auto memory = [](const dnnl::memory::desc& desc, const void* data) {
+      // oneDNN takes pointers to const nowhere; it does not write to arguments that it reads.
+      return dnnl::memory(desc, dnnl_cpu(), const_cast<void*>(data));
+    };
+    thread_local dnnl::stream stream(dnnl_cpu());
+    p.primitive.execute(stream, {{DNNL_ARG_SRC, memory(p.x, x)},
+                                 {DNNL_ARG_WEIGHTS, memory(p.w, w.data)},
+                                 {DNNL_ARG_DST, memory(p.y, y)},
+                                 {DNNL_ARG_SCRATCHPAD,
+                                  memory(p.scratchpad, dnnl_scratchpad(p.scratchpad.get_size()))}});
     stream.wait();
   } catch (const dnnl::error& error) {
     fail("oneDNN cannot multiply {} rows with a {} x {} matrix: {} (status {})", rows, w.in, w.out,

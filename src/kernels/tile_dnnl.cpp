@@ -17,11 +17,6 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Type = dnnl::memory::data_type;
 
-const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
 // A compiled product with its arguments, made once: creating memory objects costs as much as a
 // small product.
 class Compiled {
@@ -33,23 +28,22 @@ class Compiled {
     const Desc b({s.in, s.out}, Type::bf16, strides);
     const Desc y({s.rows, s.out}, Type::f32, {s.y_stride, 1});
     dnnl::primitive_attr attributes;
-    // The library's own working memory belongs to the thread that compiles, not to the one that
-    // runs.
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (s.accumulate) {
       dnnl::post_ops sum;
       sum.append_sum(1.0f);
       attributes.set_post_ops(sum);
     }
-    const dnnl::matmul::primitive_desc description = describe_matmul(engine(), a, b, y, attributes);
+    const dnnl::matmul::primitive_desc description = describe_matmul(a, b, y, attributes);
     product_ = dnnl::matmul(description);
-    a_ = dnnl::memory(a, engine(), nullptr);
-    b_ = dnnl::memory(b, engine(), nullptr);
-    y_ = dnnl::memory(y, engine(), nullptr);
+    scratchpad_bytes_ = description.scratchpad_desc().get_size();
+    a_ = dnnl::memory(a, dnnl_cpu(), nullptr);
+    b_ = dnnl::memory(b, dnnl_cpu(), nullptr);
+    y_ = dnnl::memory(y, dnnl_cpu(), nullptr);
+    scratchpad_ = dnnl::memory(description.scratchpad_desc(), dnnl_cpu(), nullptr);
     arguments_ = {{DNNL_ARG_SRC, a_},
                   {DNNL_ARG_WEIGHTS, b_},
                   {DNNL_ARG_DST, y_},
-                  {DNNL_ARG_SCRATCHPAD, dnnl::memory(description.scratchpad_desc(), engine())}};
+                  {DNNL_ARG_SCRATCHPAD, scratchpad_}};
   }
 
   const TileProduct& shape() const { return shape_; }
@@ -59,13 +53,15 @@ class Compiled {
     a_.set_data_handle(const_cast<bf16*>(a));
     b_.set_data_handle(const_cast<bf16*>(b));
     y_.set_data_handle(y);
+    scratchpad_.set_data_handle(dnnl_scratchpad(scratchpad_bytes_));
     product_.execute(stream, arguments_);
   }
 
  private:
   TileProduct shape_;
   dnnl::matmul product_;
-  dnnl::memory a_, b_, y_;
+  dnnl::memory a_, b_, y_, scratchpad_;
+  size_t scratchpad_bytes_ = 0;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
@@ -88,7 +84,7 @@ bool have_tile_products() {
 void tile_product(const TileProduct& shape, const bf16* a, const bf16* b, float* y) {
   const LibraryThreads guard(1);
   try {
-    thread_local dnnl::stream stream(engine());
+    thread_local dnnl::stream stream(dnnl_cpu());
     compiled(shape).run(stream, a, b, y);
     stream.wait();
   } catch (const dnnl::error& error) {

@@ -35,6 +35,10 @@ class Matmul : public test::EachIsa {
 };
 SOL_FOR_EACH_ISA(Matmul);
 
+// oneDNN takes other kernels for rows that lie one after the other, as the engine's do, than for
+// rows that lie apart.
+enum class Rows { dense, apart };
+
 struct Problem {
   int rows, in, out;
   WeightType type;
@@ -44,11 +48,13 @@ struct Problem {
   WeightView view;
   int64_t x_stride, y_stride;
 
-  Problem(int r, int i, int o, WeightType t, Layout l)
-      : rows(r), in(i), out(o), type(t), layout(l), x_stride(i + 2), y_stride(o + 3) {
-    x = random_floats((rows - 1) * x_stride + in, 1);
-    weights = test::stored_matrix(random_floats(static_cast<size_t>(in) * out, 2, 0.1f), type,
-                                  layout, in, out, 4);
+  Problem(int r, int i, int o, WeightType t, Layout l, Rows lie, uint32_t seed = 0)
+      : rows(r), in(i), out(o), type(t), layout(l), x_stride(i), y_stride(o) {
+    const bool apart = lie == Rows::apart;
+    if (apart) x_stride += 2, y_stride += 3;
+    x = random_floats((rows - 1) * x_stride + in, 2 * seed + 1);
+    weights = test::stored_matrix(random_floats(static_cast<size_t>(in) * out, 2 * seed + 2, 0.1f),
+                                  type, layout, in, out, apart ? 4 : 0);
     view = weights.view;
   }
 
@@ -105,7 +111,8 @@ std::vector<Problem> problems() {
                                           {8, 256, 130},
                                           {33, 65, 257},
                                           {9, 1100, 520}})
-        all.emplace_back(rows, in, out, type, layout);
+        for (const Rows lie : {Rows::dense, Rows::apart})
+          all.emplace_back(rows, in, out, type, layout, lie);
   return all;
 }
 
@@ -155,16 +162,48 @@ TEST_P(Matmul, OwnResultsAreTheReferencesOnEverySet) {
   }
 }
 
+// Products of one shape at once, each of its own numbers: what one writes no other may read.
 TEST_P(Matmul, WorksInsideParallelRegions) {
+  constexpr int kAtOnce = 4;
+  const int rounds = GetParam() == Isa::reference ? 1 : 100;  // no library there to get it wrong
   const WeightType narrow = has_avx512(GetParam()) ? WeightType::bf16 : WeightType::f32;
-  for (const Problem& p : {Problem(16, 96, 320, narrow, Layout::in_major),
-                           Problem(8, 96, 320, WeightType::int8, Layout::in_major),
-                           Problem(8, 96, 320, WeightType::int8, Layout::out_major)}) {
-    const auto expected = p.run(MatmulMode::library);
-    std::vector<std::vector<float>> results(4);
-#pragma omp parallel for num_threads(2)
-    for (int i = 0; i < 4; ++i) results[i] = p.run(MatmulMode::library);
-    for (const auto& result : results) test::expect_near(result, expected, 1e-5f, 1e-5f);
+  set_thread_count(1);
+  for (const WeightType type : {WeightType::f32, narrow, WeightType::int8}) {
+    for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+      for (const MatmulMode mode : {MatmulMode::library, MatmulMode::library_f32}) {
+        std::vector<Problem> products;
+        std::vector<std::vector<float>> expected, results(kAtOnce);
+        for (uint32_t seed = 0; seed < kAtOnce; ++seed) {
+          const Problem& p = products.emplace_back(40, 256, 384, type, layout, Rows::dense, seed);
+          expected.push_back(p.run(mode));
+          test::expect_near(expected.back(), p.run(MatmulMode::own), 0.05f, 1e-5f);
+        }
+        for (int round = 0; round < rounds; ++round) {
+#pragma omp parallel for num_threads(2) schedule(static, 1)
+          for (int i = 0; i < kAtOnce; ++i) results[i] = products[i].run(mode);
+          for (int i = 0; i < kAtOnce; ++i) EXPECT_SAME_BITS(results[i], expected[i]);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// Panels of one shape, multiplied by all threads at once.
+TEST_P(Matmul, WidenedPanelsDoNotMeet) {
+  if (!dnnl_multiplies(ElementType::f32)) GTEST_SKIP() << "without oneDNN there are no panels";
+  for (const Layout layout : {Layout::out_major, Layout::in_major}) {
+    const Problem p(33, 1024, 2048, WeightType::int8, layout, Rows::dense);
+    const auto exact = p.run(MatmulMode::own);
+    for (const MatmulMode mode : {MatmulMode::library, MatmulMode::library_f32}) {
+      set_thread_count(1);
+      const auto serial = p.run(mode);
+      test::expect_near(serial, exact, mode == MatmulMode::library ? 0.1f : 6e-4f, 1e-5f);
+      for (const int threads : {2, 4}) {
+        set_thread_count(threads);
+        for (int round = 0; round < 4; ++round) EXPECT_SAME_BITS(p.run(mode), serial);
+      }
+    }
   }
 }
 
@@ -172,7 +211,7 @@ TEST_P(Matmul, WorksInsideParallelRegions) {
 TEST_P(Matmul, CodesAreMultipliedByWhatIsFastForSoManyRows) {
   for (const Layout layout : {Layout::out_major, Layout::in_major}) {
     for (const int rows : {4, 5, 16}) {
-      const Problem p(rows, 96, 320, WeightType::int8, layout);
+      const Problem p(rows, 96, 320, WeightType::int8, layout, Rows::dense);
       if (vectors_multiply_codes(rows)) {
         std::vector<float> y = p.unset();
         codes_matmul(p.x.data(), p.x_stride, rows, p.view, y.data(), p.y_stride);
@@ -188,7 +227,7 @@ TEST_P(Matmul, CodesAreMultipliedByWhatIsFastForSoManyRows) {
 }
 
 TEST_P(Matmul, ThreadCountMayChangeBetweenCalls) {
-  const Problem p(12, 128, 384, WeightType::f32, Layout::out_major);
+  const Problem p(12, 128, 384, WeightType::f32, Layout::out_major, Rows::apart);
   const auto expected = p.truth(false);
   for (const int threads : {2, 1, 3, 2}) {
     set_thread_count(threads);
@@ -203,8 +242,8 @@ TEST_P(Matmul, TheLibraryIsUsedWhereItIsFast) {
     std::vector<float> y((p.rows - 1) * p.y_stride + p.out);
     return dnnl_matmul(p.x.data(), p.x_stride, p.rows, p.view, y.data(), p.y_stride);
   };
-  const Problem f32(40, 128, 256, WeightType::f32, Layout::in_major);
-  const Problem bf16(40, 128, 256, WeightType::bf16, Layout::in_major);
+  const Problem f32(40, 128, 256, WeightType::f32, Layout::in_major, Rows::dense);
+  const Problem bf16(40, 128, 256, WeightType::bf16, Layout::in_major, Rows::dense);
   const bool took_f32 = taken(f32), took_bf16 = taken(bf16);
   const bool limited_to_avx2 = !(dnnl_get_effective_cpu_isa() & 0x20);  // AVX-512 core
   switch (GetParam()) {
@@ -225,7 +264,7 @@ TEST_P(Matmul, TheLibraryIsUsedWhereItIsFast) {
 }
 
 TEST_P(Matmul, NoRowsAreNoWork) {
-  const Problem p(1, 8, 8, WeightType::f32, Layout::out_major);
+  const Problem p(1, 8, 8, WeightType::f32, Layout::out_major, Rows::dense);
   float untouched = 3;
   matmul(p.x.data(), 8, 0, p.view, &untouched, 8, MatmulMode::library);
   EXPECT_EQ(untouched, 3);
