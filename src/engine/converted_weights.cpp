@@ -161,14 +161,18 @@ void check_converted(const ConvertedMatrix& matrix) {
          tensor.describe());
   const int columns = matrix.layout == Layout::out_major ? matrix.in : matrix.out;
   const int64_t bytes = tensor.shape[1];
-  std::atomic<int64_t> bad{-1};
+  std::atomic<int64_t> bad_scale{-1}, bad_code{-1};
   parallel_for(tensor.shape[0], [&](int64_t r) {
-    if (kernels::first_bad_scale(tensor.bytes.data() + r * bytes, matrix.type, columns) >= 0)
-      bad.store(r);
+    const std::byte* row = tensor.bytes.data() + r * bytes;
+    if (kernels::first_bad_scale(row, matrix.type, columns) >= 0) bad_scale.store(r);
+    if (kernels::first_bad_code(row, matrix.type, columns) >= 0) bad_code.store(r);
   });
-  if (bad >= 0)
+  if (bad_scale >= 0)
     fail("tensor {}: row {} has a scale that is not finite: the file is damaged", tensor.describe(),
-         bad.load());
+         bad_scale.load());
+  if (bad_code >= 0)
+    fail("tensor {}: row {} has a code of -128, but codes lie in -127..127: the file is damaged",
+         tensor.describe(), bad_code.load());
 }
 
 }  // namespace sol

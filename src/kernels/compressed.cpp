@@ -70,4 +70,10 @@ int first_bad_scale(const std::byte* row, WeightType type, int n) {
   return -1;
 }
 
+int first_bad_code(const std::byte* row, WeightType type, int n) {
+  if (type != WeightType::int8) return -1;
+  const void* found = std::memchr(row, 0x80, static_cast<size_t>(n));
+  return found ? static_cast<int>(static_cast<const std::byte*>(found) - row) : -1;
+}
+
 }  // namespace sol::kernels

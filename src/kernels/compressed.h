@@ -63,5 +63,8 @@ int64_t matrix_bytes(const WeightView& w);
 
 // Index of the first scale of a compressed row that is not finite, or -1.
 int first_bad_scale(const std::byte* row, WeightType type, int n);
+// Index of the first code of a compressed row that stands for nothing, int8's -128, or -1: products
+// need not agree on it.
+int first_bad_code(const std::byte* row, WeightType type, int n);
 
 }  // namespace sol::kernels

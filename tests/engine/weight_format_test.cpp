@@ -281,6 +281,16 @@ TEST_F(Converted, DamagedScalesAreNamed) {
   EXPECT_THAT(message, HasSubstr("row 2"));
 }
 
+// Some kernels would take it for 0.
+TEST_F(Converted, CodesThatStandForNothingAreNamed) {
+  std::vector<std::byte>& rows = bytes["model.embed_tokens.weight"];  // of int8
+  const auto row = kernels::row_bytes(WeightType::int8, load_config(dir()).hidden_size);
+  rows[static_cast<size_t>(2 * row + 5)] = std::byte{0x80};
+  const std::string message = error();
+  EXPECT_THAT(message, HasSubstr("model.embed_tokens.weight"));
+  EXPECT_THAT(message, HasSubstr("row 2 has a code of -128"));
+}
+
 TEST_F(Converted, OtherVersionsAndFieldsAreErrors) {
   metadata["format_version"] = "2";
   EXPECT_THAT(error(), HasSubstr("format version 2"));

@@ -178,5 +178,16 @@ TEST(CompressedRows, BadScalesAreFound) {
   }
 }
 
+// Every 4-bit code stands for something, and nothing behind the last code does.
+TEST(CompressedRows, BadCodesAreFound) {
+  const int n = 99;
+  auto row = compressed(kernels_for(Isa::reference), random_floats(n, 7), WeightType::int8);
+  row[n] = std::byte{0x80};
+  EXPECT_EQ(first_bad_code(row.data(), WeightType::int8, n), -1);
+  row[n - 1] = std::byte{0x80};
+  EXPECT_EQ(first_bad_code(row.data(), WeightType::int8, n), n - 1);
+  EXPECT_EQ(first_bad_code(row.data(), WeightType::int4, n), -1);
+}
+
 }  // namespace
 }  // namespace sol::kernels
