@@ -45,6 +45,10 @@ alignas(16) inline constexpr int8_t kInt4Values[16] = {-127, -99, -78, -61, -47,
 // that the machine lacks.
 constexpr float kScaleFactors[] = {0.92f, 0.96f, 1.0f, 1.04f, 1.08f};
 inline constexpr int kScaleRefinements = 2;
+// Where the largest weight of a group is beyond these, squares leave float32's range: weights and
+// errors are first divided or multiplied by the unit, a power of two, which changes no comparison.
+inline constexpr float kLargestSquared = 0x1p60f, kSmallestSquared = 0x1p-40f;
+inline constexpr float kErrorUnit = 0x1p80f;
 
 std::string_view to_string(WeightType type);  // "f32", "bf16", "int8", "int4"
 

@@ -43,9 +43,15 @@ struct Group {
   float best_scale = 0;  // with these codes, by least squares
 };
 
-Group encode(const float (&x)[kCodeGroup], int count, float scale) {
+// What weights and errors are multiplied by before they are squared.
+float measure_of(float largest) {
+  if (std::fabs(largest) > kLargestSquared) return 1.0f / kErrorUnit;
+  return std::fabs(largest) < kSmallestSquared ? kErrorUnit : 1.0f;
+}
+
+Group encode(const float (&x)[kCodeGroup], int count, float scale, float measure) {
   Group g{.scale = scale};
-  float value[kCodeGroup] = {}, difference[kCodeGroup] = {};
+  float value[kCodeGroup] = {}, difference[kCodeGroup] = {}, measured[kCodeGroup] = {};
   const float inverse = 1.0f / scale;
   for (int i = 0; i < kCodeGroup; ++i) {
     for (int c = 0; c + 1 < 16; ++c) {
@@ -53,10 +59,11 @@ Group encode(const float (&x)[kCodeGroup], int count, float scale) {
       if (x[i] * inverse > middle) g.code[i] = c + 1;
     }
     if (i < count) value[i] = kInt4Values[g.code[i]];
-    difference[i] = std::fma(-scale, value[i], x[i]);
+    difference[i] = std::fma(-scale, value[i], x[i]) * measure;
+    measured[i] = x[i] * measure;
   }
   g.error = dot(difference, difference, kCodeGroup);
-  g.best_scale = dot(x, value, kCodeGroup) / dot(value, value, kCodeGroup);
+  g.best_scale = dot(measured, value, kCodeGroup) / dot(value, value, kCodeGroup) / measure;
   return g;
 }
 
@@ -68,12 +75,12 @@ Group best_group(const float (&x)[kCodeGroup], int count) {
     high = std::max(high, v);
     low = std::min(low, v);
   }
-  const float largest = high >= -low ? high : low;
+  const float largest = high >= -low ? high : low, measure = measure_of(largest);
   Group best;
   const auto consider = [&](float scale) {
     scale = round_to_bf16(scale);
     if (!(std::fabs(scale) > 0)) return;
-    const Group g = encode(x, count, scale);
+    const Group g = encode(x, count, scale, measure);
     if (g.error < best.error) best = g;
   };
   for (const int8_t end : {kInt4Values[0], kInt4Values[15]})

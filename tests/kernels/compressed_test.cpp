@@ -136,6 +136,24 @@ TEST_P(Compressed, UnevenValuesBeatEvenOnes) {
             0.9 * relative_error(x, even));
 }
 
+// Also where the squares of weights are beyond float32.
+TEST_P(Compressed, CodesDoNotDependOnTheUnitOfTheWeights) {
+  const int n = 100;
+  const auto x = random_floats(n, 8);
+  for (const WeightType type : kCompressed) {
+    const auto y = widened(fast(), compressed(fast(), x, type), type, n);
+    for (const int exponent : {-80, -30, 55, 70, 120}) {
+      const float unit = std::ldexp(1.0f, exponent);
+      const auto times_unit = [&](std::vector<float> values) {
+        for (float& v : values) v *= unit;
+        return values;
+      };
+      EXPECT_SAME_BITS(widened(fast(), compressed(fast(), times_unit(x), type), type, n),
+                       times_unit(y));
+    }
+  }
+}
+
 TEST_P(Compressed, EndsOfTheCodesAreReached) {
   for (const WeightType type : kCompressed) {
     std::vector<float> x(64, 0.0f);

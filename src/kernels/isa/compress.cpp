@@ -61,7 +61,18 @@ void nearest(Vec x, Vec& code, Vec& value) {
   }
 }
 
-void consider(const Pair& x, int count, float scale, Best& best) {
+// What weights and errors are multiplied by before they are squared.
+float measure_of(float largest) {
+  const float magnitude = largest < 0 ? -largest : largest;
+  if (magnitude > kLargestSquared) return 1.0f / kErrorUnit;
+  return magnitude < kSmallestSquared ? kErrorUnit : 1.0f;
+}
+
+Pair operator*(const Pair& x, float factor) {
+  return {x.first * set(factor), x.second * set(factor)};
+}
+
+void consider(const Pair& x, int count, float scale, float measure, Best& best) {
   scale = round_to_bf16(scale);
   if (!(scale > 0 || scale < 0)) return;
   const Vec inverse = set(1.0f / scale), factor = set(scale);
@@ -73,8 +84,10 @@ void consider(const Pair& x, int count, float scale, Best& best) {
     value.second = count > kWidth ? keep(value.second, First{count - kWidth}) : zero();
   difference.first = negative_fma(factor, value.first, x.first);
   difference.second = negative_fma(factor, value.second, x.second);
+  difference = difference * measure;
   const float error = dot(difference, difference);
-  if (error < best.error) best = {scale, error, dot(x, value) / dot(value, value), code};
+  if (error < best.error)
+    best = {scale, error, dot(x * measure, value) / dot(value, value) / measure, code};
 }
 
 void compress_int4(const float* x, int n, std::byte* row) {
@@ -85,13 +98,13 @@ void compress_int4(const float* x, int n, std::byte* row) {
     load_pair(x + begin, count, group.first, group.second);
     const float high = reduce_max(max(zero(), max(group.first, group.second)));
     const float low = -reduce_max(max(zero(), max(zero() - group.first, zero() - group.second)));
-    const float largest = high >= -low ? high : low;
+    const float largest = high >= -low ? high : low, measure = measure_of(largest);
     Best best;
     const int8_t ends[] = {kInt4Values[0], kInt4Values[15]};
     for (const int8_t end : ends)
       for (const float factor : kScaleFactors)
-        consider(group, count, largest / static_cast<float>(end) * factor, best);
-    for (int i = 0; i < kScaleRefinements; ++i) consider(group, count, best.refined, best);
+        consider(group, count, largest / static_cast<float>(end) * factor, measure, best);
+    for (int i = 0; i < kScaleRefinements; ++i) consider(group, count, best.refined, measure, best);
     float low_codes[kWidth], high_codes[kWidth];
     store(low_codes, best.code.first);
     store(high_codes, best.code.second);
