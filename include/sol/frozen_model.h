@@ -57,6 +57,9 @@ struct ModelOptions {
   std::shared_ptr<SharedMemory> shared_weights = nullptr;
 };
 
+// Most sinks, and most window tokens: far more than any context, and no sum of them overflows.
+inline constexpr int most_forced_tokens = 1 << 24;
+
 // What κ's page selection needs to know, fixed per sequence (paper, appendix, "Token sparsity via
 // Quest").
 struct SequenceOptions {
@@ -145,7 +148,8 @@ class FrozenModel {
   // made under them say so.
   virtual std::vector<std::string> outside_paper() const { return {}; }
 
-  // An empty sequence. Throws Error for options that make no sense (page size < 1, ...).
+  // An empty sequence. Throws Error for options that make no sense (page size outside 1..4096,
+  // sinks or window outside 0..most_forced_tokens).
   virtual std::unique_ptr<Sequence> create(const SequenceOptions& options) = 0;
 
   // Dense pass over each item's tokens, in chunks. A sequence may occur once only. Throws Error

@@ -3,12 +3,20 @@
 #include "base/fail.h"
 
 namespace sol {
+namespace {
+
+void check_forced_tokens(const char* kind, int count) {
+  if (count < 0 || count > most_forced_tokens)
+    fail("the number of {} tokens, {}, is outside 0..{}", kind, count, most_forced_tokens);
+}
+
+}  // namespace
 
 void check_options(const SequenceOptions& options) {
   if (options.page_size < 1 || options.page_size > 4096)
     fail("page size {} is outside 1..4096", options.page_size);
-  if (options.sinks < 0) fail("the number of sink tokens, {}, is negative", options.sinks);
-  if (options.window < 0) fail("the number of window tokens, {}, is negative", options.window);
+  check_forced_tokens("sink", options.sinks);
+  check_forced_tokens("window", options.window);
 }
 
 void check_token(const LlamaConfig& config, int32_t token) {
@@ -29,7 +37,7 @@ void check_room(const LlamaConfig& config, int length, size_t count) {
 }
 
 void check_action(const Action& a) {
-  if (!(a.kappa > 0 && a.kappa <= 1 && a.rho > 0 && a.rho <= 1 && a.bits >= 2))
+  if (!(a.kappa > 0 && a.kappa <= 1 && a.rho > 0 && a.rho <= 1 && a.bits >= 2 && a.bits <= 16))
     fail(
         "decode: action kappa {}, rho {}, bits {} is out of range: shares lie in (0, 1], bits in "
         "2..16",

@@ -14,7 +14,7 @@ void check_options(const SequenceOptions& options);
 void check_token(const LlamaConfig& config, int32_t token);
 // `count` more tokens after `length` cached ones stay within max_position_embeddings.
 void check_room(const LlamaConfig& config, int length, size_t count);
-// Shares in (0, 1], at least 2 bits.
+// Shares in (0, 1], 2 to 16 bits.
 void check_action(const Action& action);
 // Tokens, room and the positions that outputs are wanted of.
 void check_item(const LlamaConfig& config, const ExtendItem& item);

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "policy/axis.h"
 #include "policy/cost_table.h"
+#include "sol/frozen_model.h"
 
 namespace sol {
 
@@ -19,8 +20,10 @@ Episode::Episode(const ActionSpace& space, const Budget& budget, const EpisodeOp
       fail("budget {} = {}: must lie in [0, 1]", name(axis), target);
   }
   if (options.horizon < 1) fail("horizon {}: must be at least 1 step", options.horizon);
-  if (options.sinks < 0 || options.window < 0)
-    fail("{} sinks and a window of {}: neither may be negative", options.sinks, options.window);
+  const auto possible = [](int count) { return count >= 0 && count <= most_forced_tokens; };
+  if (!possible(options.sinks) || !possible(options.window))
+    fail("{} sinks and a window of {}: both must lie in 0..{}", options.sinks, options.window,
+         most_forced_tokens);
   executed_.reserve(static_cast<size_t>(options.horizon));
 }
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/threads.h"
 #include "engines.h"
@@ -264,12 +265,29 @@ TEST_P(EverySequence, BadRequestsAreErrorsThatChangeNothing) {
                 decode(*model, *sequence, 1, {1.0f, 1.5f, 16});
               }),
               testing::HasSubstr("out of range"));
+  for (const int bits : {1, 17})
+    EXPECT_THAT(error_of([&] {
+                  decode(*model, *sequence, 1, {1.0f, 1.0f, bits});
+                }),
+                testing::HasSubstr(fmt::format("bits {} is out of range", bits)));
   EXPECT_THAT(error_of([&] { decode(*other, *sequence, 1); }), testing::HasSubstr("another model"));
   EXPECT_THAT(error_of([&] { other->fork(*sequence, 1); }), testing::HasSubstr("another model"));
   EXPECT_THAT(error_of([&] { model->truncate(*sequence, 11); }),
               testing::HasSubstr("outside 0..10"));
   EXPECT_THAT(error_of([&] { model->create({.page_size = 0}); }),
               testing::HasSubstr("page size 0"));
+  for (const int count : {-1, most_forced_tokens + 1, std::numeric_limits<int>::max()}) {
+    const std::string outside = fmt::format("{}, is outside 0..16777216", count);
+    EXPECT_THAT(error_of([&] { model->create({.sinks = count}); }),
+                testing::HasSubstr("sink tokens, " + outside));
+    EXPECT_THAT(error_of([&] { model->create({.window = count}); }),
+                testing::HasSubstr("window tokens, " + outside));
+  }
+  auto all = model->create({.sinks = most_forced_tokens, .window = most_forced_tokens});
+  extend(*model, *all, tokens(10, 1));
+  StepCost cost;
+  decode(*model, *all, 1, harsh, &cost);
+  EXPECT_DOUBLE_EQ(cost.attended, 1.0);
   std::vector<DecodeItem> twice(2, DecodeItem{sequence.get(), 1, {}, {}, nullptr});
   EXPECT_THAT(error_of([&] { model->decode(twice); }), testing::HasSubstr("twice"));
   EXPECT_EQ(sequence->length(), 10);

@@ -1,6 +1,9 @@
 #include "sol/episode.h"
 
+#include <limits>
+
 #include "policy/cost_table.h"
+#include "sol/frozen_model.h"
 #include "support_policy.h"
 
 namespace sol {
@@ -81,7 +84,11 @@ TEST(Episode, RejectsWhatMakesNoSense) {
   EXPECT_THAT(error_of([&] { Episode(space, {1, -0.1f, 1}, {}); }), HasSubstr("rho"));
   EXPECT_THAT(error_of([&] { Episode(space, {1, 1, std::nanf("")}, {}); }), HasSubstr("eta"));
   EXPECT_THROW(Episode(space, {}, {0, 4, 2}), Error);
-  EXPECT_THROW(Episode(space, {}, {16, -1, 2}), Error);
+  for (const int count : {-1, most_forced_tokens + 1, std::numeric_limits<int>::max()}) {
+    EXPECT_THAT(error_of([&] { Episode(space, {}, {16, count, 2}); }), HasSubstr("0..16777216"));
+    EXPECT_THAT(error_of([&] { Episode(space, {}, {16, 4, count}); }), HasSubstr("0..16777216"));
+  }
+  EXPECT_FALSE(Episode(space, {}, {16, most_forced_tokens, most_forced_tokens}).effective(1000));
 
   Episode episode(space, {}, {1, 4, 2});
   EXPECT_THROW(episode.record(8, 100), Error);
