@@ -44,10 +44,10 @@ struct DecodeWork {
 // Once per step, when the sequences have grown by their new token.
 void prepare_decode(const LlamaConfig& config, Batch& batch);
 
-// One layer: batch.attended from batch.q; adds to batch.costs what was attended to and read. Only
-// MatmulMode::own keeps one order of summation; otherwise what multiplies BF16 is used where the
-// processor has it (kernels/attention_bf16.h), and with MatmulMode::library many forks of one
-// prefix attend to it through BF16 products.
+// One layer: batch.attended from batch.q; adds to batch.costs what was attended to and read. With
+// MatmulMode::library what multiplies BF16 is used where the processor has it
+// (kernels/attention_bf16.h), and many forks of one prefix attend to it through BF16 products; the
+// other modes keep one order of summation.
 void attend_decoded(const LlamaConfig& config, int layer, Batch& batch, kernels::MatmulMode mode);
 
 }  // namespace sol

@@ -34,11 +34,11 @@ bool worth_tiles(int row_count, const AttendPiece* pieces, int piece_count) {
 
 std::optional<Bf16Unit> attention_unit(ElementType type, int dim, MatmulMode mode) {
   static_assert(amx_bf16::kMostDim == avx512_bf16::kMostDim);
-  if (mode == MatmulMode::own || type != ElementType::bf16 || dim % 32 != 0 ||
+  if (mode != MatmulMode::library || type != ElementType::bf16 || dim % 32 != 0 ||
       dim > amx_bf16::kMostDim)
     return std::nullopt;
   if (has_unit(Bf16Unit::tiles)) return Bf16Unit::tiles;
-  if (mode == MatmulMode::library && has_unit(Bf16Unit::vectors)) return Bf16Unit::vectors;
+  if (has_unit(Bf16Unit::vectors)) return Bf16Unit::vectors;
   return std::nullopt;
 }
 

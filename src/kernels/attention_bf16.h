@@ -16,9 +16,9 @@
 
 namespace sol::kernels {
 
-// What attends: tiles, if there are any and `mode` leaves the order of summation free; else the
-// instruction, if it lets inputs be rounded, too. None where neither is there, the cache is not
-// bf16, or the heads' size is no multiple of 32 or above 256.
+// What attends: tiles if there are any, else the instruction. None where neither is there, `mode`
+// is not the library's, the cache is not bf16, or the heads' size is no multiple of 32 or above
+// 256.
 std::optional<Bf16Unit> attention_unit(ElementType type, int dim, MatmulMode mode);
 
 // As Kernels::page_scores, of bf16 summaries. Returns false, having done nothing, where tiles do
