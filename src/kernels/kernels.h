@@ -218,7 +218,8 @@ struct Kernels {
   // share one key head, over all cached tokens 0..first_position + row (the rows' own keys are in
   // the cache already). q and out: row r, head h at (r * row_stride + h * dim). `scratch`: at least
   // attend_causal_scratch(rows, heads, first_position + rows, dim) floats. Each row's result does
-  // not depend on how positions were grouped into calls.
+  // not depend on how positions were grouped into calls (a value that is not finite may reach
+  // earlier rows of its call).
   void (*attend_causal)(const float* q, int64_t row_stride, int rows, int heads, int first_position,
                         const CacheView& keys, const CacheView& values, float scale, float* scratch,
                         float* out);
