@@ -174,7 +174,7 @@ inline Vec abs(Vec a) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return {_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi)};
 }
-// The larger of |a| and |b|; of a NaN a and a number the number.
+// The larger of |a| and |b|; |a| where b is NaN, NaN where a alone is.
 inline Vec largest_magnitude(Vec a, Vec b) {
   return max(abs(b), abs(a));
 }
