@@ -162,15 +162,13 @@ void add_values(const bf16* weights, const TileWords* values) {
 
 // 32 columns of a row from two tiles of sums.
 void store_columns(const TileSums* sums, int r, float* to) {
-  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   const auto sum = [&](const TileSums& tile) {
     const Vec low = load(tile[2 * kRows + r]), middle = load(tile[kRows + r]);
-    return _mm512_castps_pd((load(tile[r]) + (middle + low)).v);
+    return load(tile[r]) + (middle + low);
   };
-  const __m512d even = sum(sums[0]), odd = sum(sums[1]);
-  store(to, Vec{_mm512_castpd_ps(_mm512_permutex2var_pd(even, first, odd))});
-  store(to + kWidth, Vec{_mm512_castpd_ps(_mm512_permutex2var_pd(even, second, odd))});
+  const TwoVecs columns = columns_in_order(sum(sums[0]), sum(sums[1]));
+  store(to, columns.first);
+  store(to + kWidth, columns.second);
 }
 
 // Weighted sums of columns [d, d + 16 * Tiles) of the values. Bit s of `made`: the operands of

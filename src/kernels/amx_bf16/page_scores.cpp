@@ -4,6 +4,7 @@
 #include "kernels/amx_bf16/page_scores.h"
 
 #include "kernels/amx_bf16/split_scores.h"
+#include "kernels/isa/page_cursor.h"
 
 namespace sol::kernels::amx_bf16 {
 namespace {
@@ -30,28 +31,7 @@ void make_factors(const float* q, int queries, int dim, PageSummary summary, Fac
   }
 }
 
-// Walks over pages, some of which lie behind one another.
-class Cursor {
- public:
-  Cursor(const PagesView& view, int page)
-      : view_(view), block_(page / view.block_pages), slot_(page % view.block_pages) {}
-
-  const bf16* at() const {
-    const std::byte* block = view_.blocks[block_] + view_.offset;
-    return reinterpret_cast<const bf16*>(block) + int64_t{slot_} * 2 * view_.dim;
-  }
-  int together() const { return view_.block_pages - slot_; }
-  void skip(int pages) {  // not beyond the end of the block
-    slot_ += pages;
-    if (slot_ < view_.block_pages) return;
-    slot_ = 0;
-    ++block_;
-  }
-
- private:
-  const PagesView& view_;
-  int block_, slot_;
-};
+using Cursor = PageCursor<bf16>;
 
 // Calls body(page, count) for the next `pages` pages, as many as lie together at a time.
 template <typename Body>

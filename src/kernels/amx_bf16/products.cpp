@@ -189,18 +189,15 @@ void add_panel(const Panel& panel, const bf16* x, int64_t x_stride, bool first, 
 }
 
 void store_in_order(const Sums* sums, int outputs, int rows, float* y, int64_t y_stride) {
-  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   for (int o = 0; o < outputs; o += kPanelOutputs) {
     const __mmask32 mask = first_of_32(outputs - o);
     const int tile = o / kTileHeight;
     for (int r = 0; r < rows; ++r) {
-      const __m512d even = _mm512_load_pd(sums[tile][r]), odd = _mm512_load_pd(sums[tile + 1][r]);
+      const TwoVecs columns = columns_in_order(load(sums[tile][r]), load(sums[tile + 1][r]));
       float* to = y + r * y_stride + o;
-      _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask),
-                            _mm512_castpd_ps(_mm512_permutex2var_pd(even, first, odd)));
+      _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), columns.first.v);
       _mm512_mask_storeu_ps(to + kTileHeight, static_cast<__mmask16>(mask >> kTileHeight),
-                            _mm512_castpd_ps(_mm512_permutex2var_pd(even, second, odd)));
+                            columns.second.v);
     }
   }
 }

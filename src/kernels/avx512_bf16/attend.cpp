@@ -20,12 +20,9 @@ struct OutputSums {
   Vec even, odd;
 };
 inline void add_outputs(const OutputSums& sums, float* to) {
-  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-  const __m512d even = _mm512_castps_pd(sums.even.v), odd = _mm512_castps_pd(sums.odd.v);
-  const auto add = [](float* p, __m512d x) { store(p, load(p) + Vec{_mm512_castpd_ps(x)}); };
-  add(to, _mm512_permutex2var_pd(even, first, odd));
-  add(to + kWidth, _mm512_permutex2var_pd(even, second, odd));
+  const TwoVecs columns = columns_in_order(sums.even, sums.odd);
+  store(to, load(to) + columns.first);
+  store(to + kWidth, load(to + kWidth) + columns.second);
 }
 
 struct PairProducts {

@@ -12,13 +12,20 @@ class PageCursor {
   PageCursor(const PagesView& pages, int page)
       : pages_(pages), block_(page / pages.block_pages), slot_(page % pages.block_pages) {}
 
-  const T* next() {
+  const T* at() const {
     const std::byte* block = pages_.blocks[block_] + pages_.offset;
-    const T* page = reinterpret_cast<const T*>(block) + int64_t{slot_} * 2 * pages_.dim;
-    if (++slot_ == pages_.block_pages) {
-      slot_ = 0;
-      ++block_;
-    }
+    return reinterpret_cast<const T*>(block) + int64_t{slot_} * 2 * pages_.dim;
+  }
+  int together() const { return pages_.block_pages - slot_; }  // pages that lie behind one another
+  void skip(int pages) {                                       // at most those
+    slot_ += pages;
+    if (slot_ < pages_.block_pages) return;
+    slot_ = 0;
+    ++block_;
+  }
+  const T* next() {
+    const T* page = at();
+    skip(1);
     return page;
   }
 

@@ -112,6 +112,19 @@ inline void store_exact(bf16* p, Vec first, Vec second) {
   _mm512_storeu_si512(p, upper_halves(_mm512_castps_si512(first.v), _mm512_castps_si512(second.v)));
 }
 
+struct TwoVecs {
+  Vec first, second;
+};
+// 32 columns in their order, from even groups of four of them and odd ones: as two rows of 16-bit
+// numbers come apart when their columns are interleaved.
+inline TwoVecs columns_in_order(Vec even, Vec odd) {
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  const __m512d a = _mm512_castps_pd(even.v), b = _mm512_castps_pd(odd.v);
+  return {{_mm512_castpd_ps(_mm512_permutex2var_pd(a, first, b))},
+          {_mm512_castpd_ps(_mm512_permutex2var_pd(a, second, b))}};
+}
+
 // Whole numbers of a byte's range as codes.
 inline __m128i codes_of(Vec a) {
   return _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v));
