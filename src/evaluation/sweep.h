@@ -84,10 +84,11 @@ struct Sweep {
 // Work done and in all, in decoded sequences.
 using SweepProgress = std::function<void(int64_t done, int64_t total)>;
 
-// Two passes over the blocks: the policy, the dense model and baselines at the requested budgets, then the baselines at the averages that the policy realised. Random baselines draw one
-// schedule per point (its number is the rollout). Errors as BlockEvaluator::run; also when the
-// request names no policy or no budget, a baseline at the requested budgets where these are shares
-// of the dense time, or `elsewhere` with a single block or without match_realised.
+// Two passes over the blocks: the policy, the dense model and baselines at the requested budgets,
+// then the baselines at the averages that the policy realised. Random baselines draw one schedule
+// per point (its number is the rollout). Errors as BlockEvaluator::run; also when the request names
+// no policy or no budget, a baseline at the requested budgets where these are shares of the dense
+// time, or `elsewhere` with a single block or without match_realised.
 Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
                 const SweepProgress& progress = {}, std::stop_token stop = {});
 
