@@ -149,10 +149,13 @@ void run_generate(GenerateFlags& flags) {
     if (tokenizer->has_token(token)) write_output(stops.push(stream->push(token)));
     return !stops.met();
   };
-  const GenerationResult result =
+  GenerationResult result =
       generate(*model, *plan.policy, std::move(ids), options, on_token, interrupt_token());
   write_output(stops.push(stream->finish()));
   write_output(stops.finish() + "\n");
+  // A character that the end cut off may complete a stop text.
+  if (stops.met() && result.finish != FinishReason::cancelled)
+    result.finish = FinishReason::stopped;
   if (result.finish == FinishReason::context_end)
     note("note: the model's context of {} tokens is full", model->config().max_position_embeddings);
   report(result, plan, flags.budget.ms);

@@ -262,8 +262,7 @@ GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<
       ControlledStep step = generation.next_step();
       decode_step(model, {&step, 1}, &result.times);
       const int32_t token = generation.complete_step();
-      if (on_token && !on_token(token) && !generation.finished())
-        generation.finish(FinishReason::stopped);
+      if (on_token && !on_token(token)) generation.finish(FinishReason::stopped);
     }
   } catch (const Cancelled&) {
     generation.finish(FinishReason::cancelled);

@@ -143,8 +143,9 @@ void run_dense(FrozenModel& model, std::span<Generation* const> generations,
                std::stop_token stop = {});
 
 // Runs one generation to its end. `on_token` sees every token as it is chosen (end-of-text tokens
-// too) and returns false to stop. A stop request ends it with FinishReason::cancelled; what there
-// is by then is returned.
+// too) and returns false to stop, which is then the reason of the end even where that token would
+// have been the last one. A stop request ends it with FinishReason::cancelled; what there is by
+// then is returned.
 GenerationResult generate(FrozenModel& model, const Policy& policy, std::vector<int32_t> prompt,
                           const GenerationOptions& options,
                           const std::function<bool(int32_t)>& on_token = {},

@@ -168,7 +168,8 @@ void Job::deliver() {
     // A model may have more tokens than its tokenizer: such a one is no text.
     if (served_.tokenizer->has_token(last_.token))
       last_.text = stops_.push(stream_->push(last_.token));
-    if (stops_.met() && !generation_->finished()) generation_->finish(FinishReason::stopped);
+    // Also where this token was the last one allowed: the text ends where the client wanted it to.
+    if (stops_.met()) generation_->finish(FinishReason::stopped);
   }
   if (last_.in_prompt || !request_.no_answer) outbox_->put(index_, std::move(last_));
   if (generation_->finished()) end(generation_->result().finish);
@@ -186,6 +187,9 @@ void Job::end(FinishReason reason, const std::string& error, int status) {
     if (!generation_->finished()) generation_->finish(reason);
     outcome.text = stops_.push(stream_->finish());
     outcome.text += stops_.finish();
+    // A character that the end cut off may complete one.
+    if (stops_.met() && !request_.no_answer && reason != FinishReason::cancelled)
+      outcome.finish = FinishReason::stopped;
     outcome.result = generation_->result();
     outcome.cached_tokens = cached_tokens_;
     const double seconds = last_token_ - first_token_;

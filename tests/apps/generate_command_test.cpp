@@ -73,6 +73,11 @@ TEST(GenerateCommand, EndsBeforeAStopString) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.out, text.substr(0, text.find(stop)) + "\n");
   EXPECT_NE(result.err.find("(stopped)"), std::string::npos) << result.err;
+  // The last token that is allowed completes this one.
+  const RunResult last = run_sol(with(greedy, {"--stop", text.substr(1, text.size() - 2), prompt}));
+  EXPECT_EQ(last.out, text.substr(0, 1) + "\n");
+  EXPECT_NE(last.err.find("generated  24 tokens"), std::string::npos) << last.err;
+  EXPECT_NE(last.err.find("(stopped)"), std::string::npos) << last.err;
 }
 
 TEST(GenerateCommand, AFixedActionChangesTheTextAndIsReported) {

@@ -279,6 +279,12 @@ TEST(Generation, EndsForEveryReason) {
       generate(*model, *policy, prompt_of(4), unlimited, [&](int32_t) { return ++seen < 5; });
   EXPECT_EQ(stopped.finish, FinishReason::stopped);
   EXPECT_EQ(stopped.tokens.size(), 5u);
+  // By the last token that was allowed as well.
+  seen = 0;
+  EXPECT_EQ(
+      generate(*model, *policy, prompt_of(4), options_for(5), [&](int32_t) { return ++seen < 5; })
+          .finish,
+      FinishReason::stopped);
 
   std::stop_source source;
   const GenerationResult cancelled = generate(

@@ -147,6 +147,44 @@ TEST(HttpServer, StopsBeforeAStopText) {
   EXPECT_EQ(stopped.json["choices"][0]["finish_reason"], "stop");
 }
 
+TEST(HttpServer, AStopTextThatTheLastTokenCompletesIsTheReason) {
+  Json request = completion({{"max_tokens", 20}, {"temperature", 0}, {"ignore_eos", true}});
+  const auto whole = server().post(complete, request);
+  EXPECT_EQ(whole.json["choices"][0]["finish_reason"], "length");
+  const std::string text = text_of(whole);
+  request["stop"] = text.substr(1);  // nothing shorter is one, and the last token completes it
+  for (const bool stream : {false, true}) {
+    request["stream"] = stream;
+    const auto answer = server().post(complete, request);
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const std::vector<std::string> events = events_of(answer.body);
+    const Json last = stream ? Json::parse(events.at(events.size() - 2)) : answer.json;
+    EXPECT_EQ(last["choices"][0]["finish_reason"], "stop") << answer.body;
+    EXPECT_EQ(last["choices"][0]["sol"]["steps"], 20);
+    if (!stream) {
+      EXPECT_EQ(text_of(answer), text.substr(0, 1));
+    }
+  }
+}
+
+// A character that the answer's end cuts off is shown as U+FFFD, which may be a stop text itself.
+TEST(HttpServer, AStopTextMayComeWithTheVeryEnd) {
+  const std::string cut = "\uFFFD";
+  Json request =
+      completion({{"max_tokens", 1}, {"temperature", 2}, {"top_p", 1}, {"ignore_eos", true}});
+  int found = 0;
+  for (int seed = 0; seed < 400 && found == 0; ++seed) {
+    request["seed"] = seed;
+    if (text_of(server().post(complete, request)) != cut) continue;
+    ++found;
+    request["stop"] = cut;
+    const auto answer = server().post(complete, request);
+    EXPECT_EQ(text_of(answer), "");
+    EXPECT_EQ(answer.json["choices"][0]["finish_reason"], "stop") << answer.body;
+  }
+  EXPECT_EQ(found, 1);
+}
+
 // As lm-evaluation-harness' local-completions asks and reads.
 TEST(HttpServer, ScoresPromptsAsTheHarnessAsks) {
   const ServedModel& served = server().served();
