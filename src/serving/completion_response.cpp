@@ -47,7 +47,14 @@ CompletionResponse::CompletionResponse(const CompletionRequest& request, const S
       created_(std::chrono::duration_cast<std::chrono::seconds>(
                    std::chrono::system_clock::now().time_since_epoch())
                    .count()),
-      choices_(request.jobs.size()) {}
+      choices_(request.jobs.size()) {
+  for (size_t i = 0; i < choices_.size() && request.logprobs && !request.chat; ++i) {
+    const JobRequest& job = request.jobs[i];
+    choices_[i].spoken.emplace(*served.tokenizer, job.show_prompt
+                                                      ? std::span<const int32_t>()
+                                                      : std::span<const int32_t>(job.prompt));
+  }
+}
 
 std::vector<std::string> CompletionResponse::take(Outbox::Delivery delivery) {
   Choice& choice = choices_[delivery.index];
@@ -122,13 +129,7 @@ Json CompletionResponse::whole() {
     if (request_.chat) {
       json["message"] = {{"role", "assistant"}, {"content", choice.text}};
     } else {
-      std::string text = choice.text;
-      if (request_.echo) {
-        std::vector<int32_t> prompt = job.prompt;
-        prompt.insert(prompt.end(), job.options.given.begin(), job.options.given.end());
-        text = served_.tokenizer->decode(prompt, true) + text;
-      }
-      json["text"] = text;
+      json["text"] = request_.echo ? choice.outcome->before + choice.text : choice.text;
     }
     json["logprobs"] = request_.logprobs ? logprobs_of(choice, choice.tokens) : Json();
     json["finish_reason"] = finish_reason(choice.outcome);
@@ -208,14 +209,12 @@ Json CompletionResponse::completion_logprobs(Choice& choice,
                                              const std::vector<TokenOutput>& tokens) const {
   Json names = Json::array(), log_probs = Json::array(), tops = Json::array(),
        offsets = Json::array();
-  if (!choice.spoken) choice.spoken = served_.tokenizer->stream(true);
   for (const TokenOutput& token : tokens) {
     const std::string name = shown(token.token);
     names.push_back(name);
     offsets.push_back(choice.offset);
-    if (served_.tokenizer->has_token(token.token))
-      choice.offset += std::ranges::count_if(choice.spoken->push(token.token),
-                                             [](char c) { return (c & 0xC0) != 0x80; });
+    choice.offset += std::ranges::count_if(choice.spoken->push(token.token),
+                                           [](char c) { return (c & 0xC0) != 0x80; });
     if (!token.log_prob) {
       log_probs.push_back(nullptr);
       tops.push_back(nullptr);

@@ -33,7 +33,7 @@ class CompletionResponse {
     std::optional<Outcome> outcome;
     bool begun = false;  // a chat's first event has been made
     // Where the next token's text begins, in characters of the whole text.
-    std::unique_ptr<Tokenizer::Stream> spoken;
+    std::optional<ContinuedText> spoken;
     int64_t offset = 0;
   };
 

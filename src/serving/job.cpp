@@ -20,6 +20,14 @@ TokenOutput prompt_output(int32_t token) {
   return out;
 }
 
+// What the answer's text goes on from: also what is scored step by step before it.
+std::vector<int32_t> tokens_before(const JobRequest& request) {
+  if (!request.continues) return {};
+  std::vector<int32_t> tokens = request.prompt;
+  tokens.insert(tokens.end(), request.options.given.begin(), request.options.given.end());
+  return tokens;
+}
+
 }  // namespace
 
 Job::Job(JobRequest request, const ServedModel& served, std::shared_ptr<Outbox> outbox,
@@ -28,7 +36,7 @@ Job::Job(JobRequest request, const ServedModel& served, std::shared_ptr<Outbox> 
       served_(served),
       outbox_(std::move(outbox)),
       index_(index),
-      stream_(served.tokenizer->stream()),
+      text_(*served.tokenizer, tokens_before(request_)),
       stops_(request_.stops) {
   if (request_.dial.ms_per_token)
     latency_.emplace(*served.costs, *request_.dial.ms_per_token, lowest_budget(served),
@@ -165,9 +173,7 @@ void Job::deliver() {
   delivered_ = true;
   if (!last_.in_prompt && !request_.no_answer) {
     // The end token is not text, and neither is what follows a stop string.
-    // A model may have more tokens than its tokenizer: such a one is no text.
-    if (served_.tokenizer->has_token(last_.token))
-      last_.text = stops_.push(stream_->push(last_.token));
+    last_.text = stops_.push(text_.push(last_.token));
     // Also where this token was the last one allowed: the text ends where the client wanted it to.
     if (stops_.met()) generation_->finish(FinishReason::stopped);
   }
@@ -185,7 +191,8 @@ void Job::end(FinishReason reason, const std::string& error, int status) {
   outcome.status = status;
   if (generation_) {
     if (!generation_->finished()) generation_->finish(reason);
-    outcome.text = stops_.push(stream_->finish());
+    outcome.text = stops_.push(text_.finish());
+    outcome.before = text_.before();
     outcome.text += stops_.finish();
     // A character that the end cut off may complete one.
     if (stops_.met() && !request_.no_answer && reason != FinishReason::cancelled)

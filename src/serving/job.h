@@ -10,11 +10,11 @@
 #include "base/stopwatch.h"
 #include "policy/generation.h"
 #include "policy/stop_strings.h"
+#include "serving/continued_text.h"
 #include "serving/dial.h"
 #include "serving/fair_queue.h"
 #include "serving/latency_target.h"
 #include "serving/outbox.h"
-#include "sol/tokenizer.h"
 
 namespace sol {
 
@@ -28,6 +28,7 @@ struct JobRequest {
   bool show_prompt = false;     // the prompt's tokens are put out as well
   bool score_prompt = false;    // with log-probabilities, from the dense pass
   bool no_answer = false;       // the token after the prompt is computed, but not given out
+  bool continues = false;       // the answer's text goes on from the prompt's
   Party party;                  // whose turn in the queue it takes
 };
 
@@ -87,7 +88,7 @@ class Job {
   std::atomic<bool> cancelled_{false};
 
   std::unique_ptr<Generation> generation_;
-  std::unique_ptr<Tokenizer::Stream> stream_;
+  ContinuedText text_;
   StopStrings stops_;
   std::optional<LatencyTarget> latency_;
   std::vector<float> prompt_logits_;  // of the piece at hand

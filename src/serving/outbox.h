@@ -33,9 +33,10 @@ struct TokenOutput {
 // How one sequence ended.
 struct Outcome {
   FinishReason finish = FinishReason::none;
-  std::string error;  // not empty: it broke, and nothing else here counts
-  int status = 500;   // of an error, for HTTP
-  std::string text;   // the last of it
+  std::string error;   // not empty: it broke, and nothing else here counts
+  int status = 500;    // of an error, for HTTP
+  std::string before;  // the prompt's text, where the answer's goes on from it
+  std::string text;    // the last of the answer's
   GenerationResult result;
   int cached_tokens = 0;                       // of the prompt, computed for another request before
   double ms_per_token = 0;                     // from the second token on

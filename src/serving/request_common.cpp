@@ -136,6 +136,7 @@ void add_jobs(CompletionRequest& request, const CommonFields& common, std::vecto
   job.logprobs = request.logprobs;
   job.party = common.party;
   job.no_answer = answer == 0;
+  job.continues = !request.chat;  // a chat's answer is a text of its own
   answer = std::max(answer, 1);
   job.show_prompt = request.echo && request.logprobs;
   job.score_prompt = job.show_prompt && !common.dial.decode_scoring;

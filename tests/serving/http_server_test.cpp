@@ -493,6 +493,104 @@ TEST(HttpServer, OffsetsPointIntoTheText) {
   EXPECT_EQ(answer.json["choices"][0]["finish_reason"], "length");
 }
 
+ServedModel served_with_tokenizer(const char* style) {
+  ServedModel served = load_served(false);
+  served.tokenizer = Tokenizer::load(test_data() / "tokenizers" / style);
+  return served;
+}
+
+std::string from_character(const std::string& text, size_t count) {
+  size_t at = 0;
+  for (; at < text.size(); ++at)
+    if ((text[at] & 0xC0) != 0x80 && count-- == 0) break;
+  return text.substr(at);
+}
+
+// Where decoders drop the space that a text begins with, an answer is no beginning.
+TEST(HttpServer, PromptAndAnswerAreOneText) {
+  for (const char* style : {"sentencepiece_style", "metaspace_style"}) {
+    const TestServer spm(served_with_tokenizer(style));
+    const Tokenizer& tokenizer = *spm.served().tokenizer;
+    const std::string prompt = "The professor said";
+    std::vector<int32_t> ids = tokenizer.encode(prompt);
+    const size_t prompt_tokens = ids.size();
+    ids.push_back(3000);  // the model has it, the tokenizer has not
+    int spaces = 0;
+    for (int seed = 0; seed < 8; ++seed) {
+      Json request{{"prompt", ids},
+                   {"max_tokens", 32},
+                   {"seed", seed},
+                   {"temperature", 2},
+                   {"logprobs", 0},
+                   {"ignore_eos", true},
+                   {"sol", {{"actions", true}}}};
+      const auto alone = spm.post(complete, request);
+      ASSERT_EQ(alone.status, 200) << alone.body;
+      std::vector<int32_t> all = tokenizer.encode(prompt);
+      for (const Json& action : alone.json["choices"][0]["sol"]["actions"])
+        if (tokenizer.has_token(action["token"])) all.push_back(action["token"]);
+      const std::string whole = tokenizer.decode(all, true);
+      EXPECT_EQ(prompt + text_of(alone), whole) << style;
+      spaces += text_of(alone).starts_with(' ');
+
+      request["echo"] = true;
+      const auto echoed = spm.post(complete, request);
+      ASSERT_EQ(echoed.status, 200) << echoed.body;
+      EXPECT_EQ(text_of(echoed), whole) << style;
+      for (const auto* answer : {&alone, &echoed}) {
+        const Json& logprobs = answer->json["choices"][0]["logprobs"];
+        bool follows = true;  // on what is settled: bytes are once the next token is known
+        for (size_t i = answer == &alone ? 0 : prompt_tokens + 1; i < logprobs["tokens"].size();
+             ++i) {
+          const std::string name = logprobs["tokens"][i];
+          const bool plain = name.size() > 1 && !name.starts_with("bytes:") && name[0] != '<';
+          if (plain && follows) {
+            EXPECT_THAT(from_character(text_of(*answer), logprobs["text_offset"][i]),
+                        StartsWith(name))
+                << i;
+          }
+          follows = plain;
+        }
+      }
+      request.erase("echo");
+      request["stream"] = true;
+      std::string streamed;
+      for (const std::string& event : events_of(spm.post(complete, request).body))
+        if (event != "[DONE]")
+          streamed += Json::parse(event)["choices"][0]["text"].get<std::string>();
+      EXPECT_EQ(streamed, text_of(alone)) << style;
+    }
+    EXPECT_GT(spaces, 0) << style;
+  }
+}
+
+// A chat's answer is a text of its own.
+TEST(HttpServer, AChatsAnswerBeginsAText) {
+  const TestServer spm(served_with_tokenizer("sentencepiece_style"));
+  const Tokenizer& tokenizer = *spm.served().tokenizer;
+  for (int seed = 0; seed < 8; ++seed) {
+    const auto answer = spm.post(chat, {{"messages", {{{"role", "user"}, {"content", "Hello"}}}},
+                                        {"max_tokens", 32},
+                                        {"seed", seed},
+                                        {"temperature", 2},
+                                        {"ignore_eos", true},
+                                        {"sol", {{"actions", true}}}});
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    std::vector<int32_t> tokens;
+    for (const Json& action : answer.json["choices"][0]["sol"]["actions"])
+      if (tokenizer.has_token(action["token"])) tokens.push_back(action["token"]);
+    EXPECT_EQ(answer.json["choices"][0]["message"]["content"], tokenizer.decode(tokens, true));
+  }
+}
+
+// A model may have more tokens than its tokenizer.
+TEST(HttpServer, AnIdWithoutATokenIsEchoedAsNothing) {
+  const TestServer spm(served_with_tokenizer("sentencepiece_style"));
+  const auto answer = spm.post(complete, {{"prompt", {3000}}, {"max_tokens", 0}, {"echo", true}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(text_of(answer), "");
+}
+
 TEST(HttpServer, AsksForItsKey) {
   HttpOptions http;
   http.api_key = "secret";
