@@ -71,17 +71,23 @@ inline ApiError shutting_down() {
   return {503, "server_error", "shutting_down", "the server is shutting down"};
 }
 
-// What went wrong within the server. Memory that ran out has no words of its own.
-inline std::string reason_of(const std::exception& error) {
-  return dynamic_cast<const std::bad_alloc*>(&error) ? "the server is out of memory" : error.what();
-}
-
+// What went wrong within the server.
 inline ApiError server_error(const std::string& reason) {
   return {500, "server_error", "internal_error", reason};
 }
 inline ApiError server_error(const std::exception& error) {
   if (!dynamic_cast<const std::bad_alloc*>(&error)) return server_error(error.what());
-  return ApiError(503, "server_error", "out_of_memory", reason_of(error)).set_retry_after(1);
+  return ApiError(503, "server_error", "out_of_memory", "the server is out of memory")
+      .set_retry_after(1);
+}
+inline ApiError api_error_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ApiError& known) {
+    return known;
+  } catch (const std::exception& other) {
+    return server_error(other);
+  }
 }
 
 }  // namespace sol

@@ -59,10 +59,7 @@ CompletionResponse::CompletionResponse(const CompletionRequest& request, const S
 std::vector<std::string> CompletionResponse::take(Outbox::Delivery delivery) {
   Choice& choice = choices_[delivery.index];
   if (delivery.outcome) {
-    if (!delivery.outcome->error.empty())
-      throw ApiError(delivery.outcome->status, "server_error",
-                     delivery.outcome->status == 503 ? "shutting_down" : "internal_error",
-                     delivery.outcome->error);
+    if (delivery.outcome->error) throw api_error_of(delivery.outcome->error);
     choice.outcome = std::move(delivery.outcome);
     ++finished_;
   }

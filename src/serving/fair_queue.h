@@ -26,6 +26,7 @@ class FairQueue {
     stop,   // nobody may pass this one
   };
 
+  // Where it throws, the queue is as it was.
   void push(const Party& party, Item item) {
     for (auto& [other, items] : parties_)
       if (other == party) {
@@ -33,8 +34,9 @@ class FairQueue {
         ++size_;
         return;
       }
-    parties_.push_back({party, {}});
-    parties_.back().second.push_back(std::move(item));
+    std::deque<Item> items;
+    items.push_back(std::move(item));
+    parties_.emplace_back(party, std::move(items));
     ++size_;
   }
 

@@ -93,10 +93,8 @@ struct HttpServer::Impl {
                                                 httplib::Response& response) {
       try {
         handler(request, response);
-      } catch (const ApiError& error) {
-        answer(response, error);
-      } catch (const std::exception& error) {
-        answer(response, server_error(error));
+      } catch (...) {
+        answer(response, api_error_of(std::current_exception()));
       }
     };
   }
@@ -289,6 +287,11 @@ HttpServer::HttpServer(const HttpOptions& options, Metrics& metrics)
   server.set_pre_routing_handler([impl = impl_.get()](const auto& request, auto& response) {
     return impl->before(request, response);
   });
+  // Outside of a guarded handler there is little that may throw, but memory runs out anywhere.
+  server.set_exception_handler(
+      [](const auto&, httplib::Response& response, const std::exception_ptr& error) {
+        answer(response, api_error_of(error));
+      });
   server.set_error_handler(
       httplib::Server::Handler([impl = impl_.get()](const auto& request, auto& response) {
         impl->describe_error(request, response);

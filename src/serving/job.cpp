@@ -50,7 +50,7 @@ int Job::most_tokens() const {
   return static_cast<int>(request_.prompt.size()) + std::max(request_.options.max_tokens, 1) - 1;
 }
 
-void Job::begin(std::unique_ptr<Sequence> cached) {
+void Job::begin(std::unique_ptr<Sequence> cached, int together) {
   waited_ = since_submitted_.seconds();
   cached_tokens_ = cached ? cached->length() : 0;
   GenerationOptions options = request_.options;
@@ -58,7 +58,7 @@ void Job::begin(std::unique_ptr<Sequence> cached) {
   // The fixed policy carries over by itself, and a time has a loop of its own.
   options.make_up = request_.dial.policy == served_.learned && !latency_;
   if (latency_) {
-    options.budget = latency_->next(static_cast<int>(request_.prompt.size()), 0, 0.0);
+    options.budget = latency_->next(static_cast<int>(request_.prompt.size()), 0, 0.0, together);
     options.dense = LatencyTarget::is_dense(options.budget);
   }
   generation_ = std::make_unique<Generation>(*served_.model, *request_.dial.policy, request_.prompt,
@@ -181,39 +181,47 @@ void Job::deliver() {
   if (generation_->finished()) end(generation_->result().finish);
 }
 
-void Job::end(FinishReason reason, const std::string& error, int status) {
+void Job::end(FinishReason reason) {
+  // Until the outcome is out it has not ended: who breaks it off now says so to the client.
+  outbox_->finish(index_, outcome(reason));
   ended_ = true;
-  failed_ = !error.empty();
+}
+
+void Job::break_off(std::exception_ptr error) noexcept {
+  Outcome broken;
+  broken.error = std::move(error);
+  outbox_->finish(index_, std::move(broken));
+  ended_ = failed_ = true;
+}
+
+Outcome Job::outcome(FinishReason reason) {
   Outcome outcome;
   // What would have come after the prompt decides nothing where nobody asked for it.
-  outcome.finish = request_.no_answer && !failed_ ? FinishReason::max_tokens : reason;
-  outcome.error = error;
-  outcome.status = status;
-  if (generation_) {
-    if (!generation_->finished()) generation_->finish(reason);
-    outcome.text = stops_.push(text_.finish());
-    outcome.before = text_.before();
-    outcome.text += stops_.finish();
-    // A character that the end cut off may complete one.
-    if (stops_.met() && !request_.no_answer && reason != FinishReason::cancelled)
-      outcome.finish = FinishReason::stopped;
-    outcome.result = generation_->result();
-    outcome.cached_tokens = cached_tokens_;
-    const double seconds = last_token_ - first_token_;
-    const auto count = static_cast<double>(outcome.result.tokens.size());
-    if (count > 1 && seconds > 0) {
-      outcome.ms_per_token = 1e3 * seconds / (count - 1);
-      outcome.policy_share = policy_seconds_ / seconds;
-      outcome.refresh_share = outcome.result.refresh_seconds / seconds;
-    }
-    if (latency_) {
-      const int middle =
-          static_cast<int>(generation_->tokens().size() - outcome.result.tokens.size() / 2);
-      outcome.fastest_ms = latency_->fastest_ms(middle);
-      outcome.dense_ms = latency_->dense_ms(middle);
-    }
+  outcome.finish = request_.no_answer ? FinishReason::max_tokens : reason;
+  if (!generation_) return outcome;
+  if (!generation_->finished()) generation_->finish(reason);
+  outcome.text = stops_.push(text_.finish());
+  outcome.before = text_.before();
+  outcome.text += stops_.finish();
+  // A character that the end cut off may complete one.
+  if (stops_.met() && !request_.no_answer && reason != FinishReason::cancelled)
+    outcome.finish = FinishReason::stopped;
+  outcome.result = generation_->result();
+  outcome.cached_tokens = cached_tokens_;
+  const double seconds = last_token_ - first_token_;
+  const auto count = static_cast<double>(outcome.result.tokens.size());
+  if (count > 1 && seconds > 0) {
+    outcome.ms_per_token = 1e3 * seconds / (count - 1);
+    outcome.policy_share = policy_seconds_ / seconds;
+    outcome.refresh_share = outcome.result.refresh_seconds / seconds;
   }
-  outbox_->finish(index_, std::move(outcome));
+  if (latency_) {
+    const int middle =
+        static_cast<int>(generation_->tokens().size() - outcome.result.tokens.size() / 2);
+    outcome.fastest_ms = latency_->fastest_ms(middle);
+    outcome.dense_ms = latency_->dense_ms(middle);
+  }
+  return outcome;
 }
 
 }  // namespace sol

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,7 +46,8 @@ class Job {
   bool cancelled() const { return cancelled_; }
 
   // Leaves the queue. `cached`: the prompt's first tokens, from another sequence, or null.
-  void begin(std::unique_ptr<Sequence> cached);
+  // `together`: how many sequences run, this one included.
+  void begin(std::unique_ptr<Sequence> cached, int together);
 
   bool finished() const { return ended_; }
   bool failed() const { return failed_; }
@@ -65,8 +67,10 @@ class Job {
   // Puts the last step's token out, and the outcome when it was the last one.
   void deliver();
 
-  // Ends it with what there is; an error if `error` is not empty, with this HTTP status.
-  void end(FinishReason reason, const std::string& error = {}, int status = 500);
+  // Ends it with what there is.
+  void end(FinishReason reason);
+  // Ends it with an error. Takes no memory.
+  void break_off(std::exception_ptr error) noexcept;
   // Gives back its cache. It must have ended; no other call may follow but cancel().
   void release() { generation_.reset(); }
 
@@ -79,6 +83,7 @@ class Job {
  private:
   void score(std::span<const float> logits, int32_t token, TokenOutput& out) const;
   void put_prompt_scores();
+  Outcome outcome(FinishReason reason);
   void take_next_budget(int together);
 
   const JobRequest request_;

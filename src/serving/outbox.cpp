@@ -32,8 +32,10 @@ std::vector<Outbox::Delivery> Outbox::take(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   arrived_.wait_for(lock, patience,
                     [&] { return each_token_ ? !waiting_.empty() : something_ended_; });
+  std::vector<Delivery> fresh;
+  fresh.reserve(sequences_);
   something_ended_ = false;
-  return std::exchange(waiting_, {});
+  return std::exchange(waiting_, std::move(fresh));
 }
 
 }  // namespace sol

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -33,10 +34,9 @@ struct TokenOutput {
 // How one sequence ended.
 struct Outcome {
   FinishReason finish = FinishReason::none;
-  std::string error;   // not empty: it broke, and nothing else here counts
-  int status = 500;    // of an error, for HTTP
-  std::string before;  // the prompt's text, where the answer's goes on from it
-  std::string text;    // the last of the answer's
+  std::exception_ptr error;  // not null: it broke, and nothing else here counts
+  std::string before;        // the prompt's text, where the answer's goes on from it
+  std::string text;          // the last of the answer's
   GenerationResult result;
   int cached_tokens = 0;                       // of the prompt, computed for another request before
   double ms_per_token = 0;                     // from the second token on
@@ -52,11 +52,15 @@ class Outbox {
     std::optional<Outcome> outcome;  // its last delivery
   };
 
-  // `each_token`: somebody wants every token at once. Otherwise nobody is woken for one: the
-  // threads that compute would wait for the processor that it takes.
-  explicit Outbox(bool each_token = true) : each_token_(each_token) {}
+  // For so many sequences. `each_token`: somebody wants every token at once. Otherwise nobody is
+  // woken for one: the threads that compute would wait for the processor that it takes.
+  explicit Outbox(size_t sequences, bool each_token = true)
+      : sequences_(sequences), each_token_(each_token) {
+    waiting_.reserve(sequences);
+  }
 
   void put(size_t index, TokenOutput token);
+  // Takes no memory: that there is none left can be said.
   void finish(size_t index, Outcome outcome);
 
   // Everything there is, waiting up to `patience` for a token or, where those do not count, for an
@@ -65,11 +69,12 @@ class Outbox {
 
  private:
   Delivery& delivery_of(size_t index);
+  const size_t sequences_;
   const bool each_token_;
   bool something_ended_ = false;  // since the last take()
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Delivery> waiting_;
+  std::vector<Delivery> waiting_;  // has room for all
 };
 
 }  // namespace sol

@@ -17,7 +17,7 @@ std::string event(const std::string& data) {
 RunningRequest::RunningRequest(CompletionRequest request, const ServedModel& served,
                                Scheduler& scheduler, std::atomic<int>& count)
     : request_(std::move(request)),
-      outbox_(std::make_shared<Outbox>(request_.stream)),
+      outbox_(std::make_shared<Outbox>(request_.jobs.size(), request_.stream)),
       response_(request_, served),
       count_(count) {
   for (size_t i = 0; i < request_.jobs.size(); ++i)

@@ -17,12 +17,11 @@ constexpr int64_t reservation_grain = 64;
 // A prompt waits for another one that is being computed when it would save so many tokens.
 constexpr int worth_waiting_for = 32;
 
-std::string reason_behind(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return reason_of(known);
-  }
+// Each that has not ended. In handlers: memory may have run out, so none is taken.
+template <typename Jobs>
+void break_off_all(const Jobs& jobs, const std::exception_ptr& error) noexcept {
+  for (const auto& job : jobs)
+    if (!job->finished()) job->break_off(error);
 }
 
 int most_shared(const Job& job) {
@@ -64,7 +63,13 @@ void Scheduler::submit(const std::vector<std::shared_ptr<Job>>& jobs,
                                  in_flight_, most))
           .set_retry_after(retry_after());
     }
-    for (const auto& job : jobs) queue_.push(job->request().party, job);
+    try {
+      for (const auto& job : jobs) queue_.push(job->request().party, job);
+    } catch (...) {  // nobody would wait for those that are in the queue by now
+      queue_.remove_if(
+          [&](const auto& queued) { return std::ranges::find(jobs, queued) != jobs.end(); });
+      throw;
+    }
     in_flight_ += jobs.size();
   }
   changed_.notify_all();
@@ -77,6 +82,7 @@ int Scheduler::retry_after() const {
 }
 
 void Scheduler::run() {
+  const std::exception_ptr ending = std::make_exception_ptr(shutting_down());
   while (wait_for_work()) {
     try {
       drop_cancelled();
@@ -85,19 +91,19 @@ void Scheduler::run() {
       run_steps();
       retire_finished();
       publish();
-    } catch (const std::exception& error) {  // memory has run out, say: the server goes on
+    } catch (...) {  // memory has run out, say: the server goes on
       prefixes_.shrink_to(0);
-      fail_jobs({running_.begin(), running_.end()}, reason_of(error));
+      break_off_all(running_, std::current_exception());
     }
   }
-  Jobs rest(running_.begin(), running_.end());
+  break_off_all(running_, ending);
   {
     const std::lock_guard lock(mutex_);
-    while (auto job = queue_.pop([](const auto&) { return decltype(queue_)::Verdict::take; }))
-      rest.push_back(*job);
+    while (auto job = queue_.pop([](const auto&) { return decltype(queue_)::Verdict::take; })) {
+      (*job)->break_off(ending);
+      --in_flight_;
+    }
   }
-  for (const auto& job : rest)
-    if (!job->finished()) job->end(FinishReason::cancelled, "the server is shutting down", 503);
   retire_finished();
   prefixes_.shrink_to(0);
   publish();
@@ -161,25 +167,26 @@ FairQueue<std::shared_ptr<Job>>::Verdict Scheduler::judge(const Job& job) const 
 
 void Scheduler::admit() {
   while (running_.size() < static_cast<size_t>(options_.batch)) {
-    std::shared_ptr<Job> job;
+    decltype(running_) place(1);  // before it leaves the queue: between the two it must not be lost
     {
       const std::lock_guard lock(mutex_);
       auto next = queue_.pop([&](const auto& candidate) { return judge(*candidate); });
       if (!next) return;
-      job = std::move(*next);
+      place.front() = std::move(*next);
     }
+    const std::shared_ptr<Job> job = place.front();
     prefixes_.shrink_to(options_.cache_tokens - running_tokens() - reserved_tokens(*job));
-    running_.push_back(job);
+    running_.splice(running_.end(), place);
     try {
       // Scores of a prompt come from the pass over it.
       std::unique_ptr<Sequence> cached =
           job->request().score_prompt ? nullptr
                                       : prefixes_.share(job->request().prompt, most_shared(*job));
       const int shared = cached ? cached->length() : 0;
-      job->begin(std::move(cached));
+      job->begin(std::move(cached), static_cast<int>(running_.size()));
       metrics_.count_prompt(static_cast<int>(job->request().prompt.size()), shared);
-    } catch (const std::exception& error) {
-      fail_jobs({job}, reason_of(error));
+    } catch (...) {
+      job->break_off(std::current_exception());
     }
   }
 }
@@ -212,8 +219,8 @@ void Scheduler::run_dense() {
   const Stopwatch stopwatch;
   try {
     served_.model->extend(items);
-  } catch (const std::exception& error) {
-    return fail_jobs(jobs, reason_of(error));
+  } catch (...) {
+    return break_off_all(jobs, std::current_exception());
   }
   const double seconds = stopwatch.seconds();
   metrics_.count_times(seconds, 0, 0);
@@ -221,8 +228,8 @@ void Scheduler::run_dense() {
     try {
       job->complete_dense(seconds);
       if (job->in_prompt() && job->dense_due() == 0) keep_prefix(*job, false);
-    } catch (const std::exception& error) {
-      fail_jobs({job}, reason_of(error));
+    } catch (...) {
+      job->break_off(std::current_exception());
     }
   }
 }
@@ -241,21 +248,23 @@ void Scheduler::keep_prefix(Job& job, bool finished) {
 void Scheduler::run_steps() {
   Jobs jobs;
   std::vector<ControlledStep> steps;
+  jobs.reserve(running_.size());
+  steps.reserve(running_.size());
   for (const auto& job : running_) {
     if (job->finished() || job->dense_due() > 0) continue;
     try {
       steps.push_back(job->next_step(static_cast<int>(running_.size())));
       jobs.push_back(job);
-    } catch (const std::exception& error) {
-      fail_jobs({job}, reason_of(error));
+    } catch (...) {
+      job->break_off(std::current_exception());
     }
   }
   if (steps.empty()) return;
   StepTimes times;
   try {
     decode_step(*served_.model, steps, &times);
-  } catch (const std::exception& error) {
-    return fail_jobs(jobs, reason_of(error));
+  } catch (...) {
+    return break_off_all(jobs, std::current_exception());
   }
   metrics_.count_times(0, times.policy_seconds, times.model_seconds);
 
@@ -270,7 +279,7 @@ void Scheduler::run_steps() {
   });
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (errors[i]) {
-      fail_jobs({jobs[i]}, reason_behind(errors[i]));
+      jobs[i]->break_off(errors[i]);
       continue;
     }
     const GenerationResult& result = jobs[i]->generation().result();
@@ -280,8 +289,8 @@ void Scheduler::run_steps() {
         first ? jobs[i]->seconds_to_first_token() : jobs[i]->seconds_of_last_token(), first);
     try {
       jobs[i]->deliver();
-    } catch (const std::exception& error) {
-      fail_jobs({jobs[i]}, reason_of(error));
+    } catch (...) {
+      jobs[i]->break_off(std::current_exception());
     }
   }
 }
@@ -296,7 +305,11 @@ void Scheduler::retire_finished() {
     if (!job.failed()) {
       const GenerationResult& result = job.generation().result();
       metrics_.count_finished(result.realised, result.effective_steps);
-      if (result.finish != FinishReason::cancelled) keep_prefix(job, true);
+      try {
+        if (result.finish != FinishReason::cancelled) keep_prefix(job, true);
+      } catch (const std::exception&) {  // its answer is out; others lose what they would save
+        prefixes_.shrink_to(0);
+      }
     }
     const double seconds = job.seconds_running();
     // Its client may be slow to read: the answer stays, the cache does not.
@@ -307,11 +320,6 @@ void Scheduler::retire_finished() {
     --in_flight_;
   }
   changed_.notify_all();  // drain() waits for the last
-}
-
-void Scheduler::fail_jobs(const Jobs& jobs, const std::string& reason) {
-  for (const auto& job : jobs)
-    if (!job->finished()) job->end(FinishReason::cancelled, reason);
 }
 
 void Scheduler::publish() {

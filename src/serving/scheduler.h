@@ -54,7 +54,6 @@ class Scheduler {
   void run_dense();
   void run_steps();
   void retire_finished();
-  void fail_jobs(const Jobs& jobs, const std::string& reason);
   int64_t reserved_tokens(const Job& job) const;
   int64_t running_tokens() const;
   void keep_prefix(Job& job, bool finished);

@@ -48,6 +48,29 @@ TEST(FairQueue, OneMayWaitWhileOthersPassAndNobodyPassesOneThatStops) {
   EXPECT_EQ(queue.pop(any), 1);
 }
 
+// An item that memory runs out for when it is put somewhere.
+struct Heavy {
+  explicit Heavy(bool fails) : too_heavy(fails) {}
+  Heavy(const Heavy&) = default;
+  Heavy(Heavy&& other) : too_heavy(other.too_heavy) {
+    if (too_heavy) throw std::bad_alloc();
+  }
+  bool too_heavy;
+};
+
+TEST(FairQueue, APushThatFailsLeavesItAsItWas) {
+  using HeavyQueue = FairQueue<Heavy>;
+  HeavyQueue queue;
+  EXPECT_THROW(queue.push("a", Heavy(true)), std::bad_alloc);
+  EXPECT_TRUE(queue.empty());
+  queue.push("b", Heavy(false));
+  EXPECT_THROW(queue.push("b", Heavy(true)), std::bad_alloc);
+  EXPECT_EQ(queue.size(), 1u);
+  const auto any_heavy = [](const Heavy&) { return HeavyQueue::Verdict::take; };
+  EXPECT_TRUE(queue.pop(any_heavy));
+  EXPECT_FALSE(queue.pop(any_heavy));
+}
+
 TEST(FairQueue, RemovesWhatIsGone) {
   Queue queue;
   for (int item = 0; item < 6; ++item) queue.push(item < 3 ? "a" : "b", item);

@@ -18,7 +18,7 @@ TokenOutput token(int32_t id) {
 }
 
 TEST(Outbox, GathersWhatOneSequencePutsOut) {
-  Outbox outbox;
+  Outbox outbox(2);
   EXPECT_TRUE(outbox.take(milliseconds{0}).empty());
   outbox.put(0, token(1));
   outbox.put(1, token(2));
@@ -35,7 +35,7 @@ TEST(Outbox, GathersWhatOneSequencePutsOut) {
 
 TEST(Outbox, WaitsForOutcomesOnlyWhereTokensDoNotCount) {
   constexpr milliseconds long_time{60000};
-  Outbox each(true), ends(false);
+  Outbox each(1, true), ends(1, false);
   const Stopwatch stopwatch;
   each.put(0, token(1));
   EXPECT_EQ(each.take(long_time).size(), 1u);

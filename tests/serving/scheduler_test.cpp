@@ -1,8 +1,9 @@
 #include "serving/scheduler.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "served.h"
+#include "serving/api_error.h"
 
 namespace sol::test {
 namespace {
@@ -26,7 +27,7 @@ TEST(Scheduler, AFinishedJobHoldsNoCache) {
   Metrics metrics;
   Scheduler scheduler(served, {.batch = 2, .queue = 2, .cache_tokens = 1024}, metrics);
   std::thread engine([&] { scheduler.run(); });
-  const auto outbox = std::make_shared<Outbox>();
+  const auto outbox = std::make_shared<Outbox>(2);
   std::vector<std::shared_ptr<Job>> jobs;
   for (size_t i = 0; i < 2; ++i)
     jobs.push_back(std::make_shared<Job>(dense_job(served, {70, 71}, 40), served, outbox, i));
@@ -39,6 +40,67 @@ TEST(Scheduler, AFinishedJobHoldsNoCache) {
     if (delivery.outcome && delivery.outcome->finish == FinishReason::max_tokens) ++finished;
   EXPECT_EQ(finished, 2);
   EXPECT_EQ(served.model->cache_use().blocks, 0u);
+}
+
+// Where the engine's memory runs out.
+class ExhaustingPolicy final : public Policy {
+ public:
+  explicit ExhaustingPolicy(ActionSpace space) : space_(std::move(space)) {}
+  std::string name() const override { return "exhausting"; }
+  const ActionSpace& space() const override { return space_; }
+  std::unique_ptr<PolicyState> begin(const Budget&, int, const EpisodeId&) const override {
+    if (at_once) throw std::bad_alloc();
+    return std::make_unique<PolicyState>();
+  }
+  void next(std::span<PolicyStep>) const override { throw std::bad_alloc(); }
+
+  bool at_once = false;
+
+ private:
+  ActionSpace space_;
+};
+
+TEST(Scheduler, MemoryThatRunsOutIsSaidAndTheServerGoesOn) {
+  for (const bool at_once : {false, true}) {
+    ServedModel served = load_served(false);
+    const auto policy = std::make_shared<ExhaustingPolicy>(served.space());
+    policy->at_once = at_once;
+    served.fixed = policy;
+    const TestServer server(std::move(served));
+    for (const bool stream : {false, true}) {
+      const auto answer = server.post(
+          complete, completion({{"sol", {{"budget", 0.6}}}, {"n", 2}, {"stream", stream}}));
+      const Json error = stream ? Json::parse(events_of(answer.body).back()) : answer.json;
+      EXPECT_EQ(error["error"]["code"], "out_of_memory") << answer.body;
+      EXPECT_EQ(error["error"]["type"], "server_error");
+      if (stream) continue;
+      EXPECT_EQ(answer.status, 503);
+      EXPECT_THAT(answer.headers, testing::Contains(testing::Pair("Retry-After", "1")));
+    }
+    EXPECT_EQ(server.post(complete, completion({{"max_tokens", 2}})).status, 200);  // dense
+  }
+}
+
+TEST(Scheduler, WhatIsLeftWhenItStopsIsToldSo) {
+  const ServedModel served = load_served(false);
+  Metrics metrics;
+  Scheduler scheduler(served, {.batch = 1, .queue = 2, .cache_tokens = 1024}, metrics);
+  const auto outbox = std::make_shared<Outbox>(2);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (size_t i = 0; i < 2; ++i)
+    jobs.push_back(std::make_shared<Job>(dense_job(served, {70, 71}, 40), served, outbox, i));
+  scheduler.submit(jobs);
+  scheduler.stop();
+  scheduler.run();
+  int told = 0;
+  for (const Outbox::Delivery& delivery : outbox->take(std::chrono::milliseconds{0})) {
+    ASSERT_TRUE(delivery.outcome && delivery.outcome->error);
+    const ApiError error = api_error_of(delivery.outcome->error);
+    EXPECT_EQ(error.status(), 503);
+    EXPECT_EQ(error.to_json()["error"]["code"], "shutting_down");
+    ++told;
+  }
+  EXPECT_EQ(told, 2);
 }
 
 }  // namespace
