@@ -46,7 +46,7 @@ class Job {
   bool cancelled() const { return cancelled_; }
 
   // Leaves the queue. `cached`: the prompt's first tokens, from another sequence, or null.
-  // `together`: how many sequences run, this one included.
+  // `together`: how many sequences will be decoded at a time.
   void begin(std::unique_ptr<Sequence> cached, int together);
 
   bool finished() const { return ended_; }

@@ -168,11 +168,14 @@ FairQueue<std::shared_ptr<Job>>::Verdict Scheduler::judge(const Job& job) const 
 void Scheduler::admit() {
   while (running_.size() < static_cast<size_t>(options_.batch)) {
     decltype(running_) place(1);  // before it leaves the queue: between the two it must not be lost
+    size_t together = running_.size() + 1;
     {
       const std::lock_guard lock(mutex_);
       auto next = queue_.pop([&](const auto& candidate) { return judge(*candidate); });
       if (!next) return;
       place.front() = std::move(*next);
+      // Those behind it follow at once, or as soon as a prompt that they share is there.
+      together = std::min(together + queue_.size(), static_cast<size_t>(options_.batch));
     }
     const std::shared_ptr<Job> job = place.front();
     prefixes_.shrink_to(options_.cache_tokens - running_tokens() - reserved_tokens(*job));
@@ -183,7 +186,7 @@ void Scheduler::admit() {
           job->request().score_prompt ? nullptr
                                       : prefixes_.share(job->request().prompt, most_shared(*job));
       const int shared = cached ? cached->length() : 0;
-      job->begin(std::move(cached), static_cast<int>(running_.size()));
+      job->begin(std::move(cached), static_cast<int>(together));
       metrics_.count_prompt(static_cast<int>(job->request().prompt.size()), shared);
     } catch (...) {
       job->break_off(std::current_exception());

@@ -346,6 +346,28 @@ TEST(HttpServer, TimesAreAnsweredWithWhatBecameOfThem) {
   EXPECT_EQ(easy.json["choices"][0]["sol"]["latency"]["attained"], true);
 }
 
+// Of many sequences together somebody keeps every channel, from the first token on.
+TEST(HttpServer, ATimeLowersNoChannelsForManySequences) {
+  SchedulerOptions options = TestServer::default_options();
+  options.batch = 8;
+  const TestServer wide(options);
+  for (const int choices : {4, 5}) {
+    const auto answer = wide.post(
+        complete,
+        completion({{"max_tokens", 12},
+                    {"n", choices},
+                    {"ignore_eos", true},
+                    {"sol", {{"ms_per_token", 7}, {"policy", "fixed"}, {"actions", true}}}}));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    for (const Json& choice : answer.json["choices"]) {
+      int lowered = 0;
+      for (const Json& action : choice["sol"]["actions"])
+        lowered += action["action"].get<std::string>().find("-s100-") == std::string::npos;
+      EXPECT_EQ(lowered > 0, choices <= 4) << choice;
+    }
+  }
+}
+
 // The learned policy does not meet a budget of everything exactly; nobody asked it to save.
 TEST(HttpServer, ATimeThatADenseRunMeetsIsDense) {
   for (const char* policy : {"learned", "fixed"}) {
