@@ -139,6 +139,25 @@ CostTable quick_costs(const ServedModel& served) {
   return measure_costs(*served.model, quick, {}, interrupt_token()).table;
 }
 
+// What a request would be refused for is refused at once.
+void check_effort(const ServedModel& served) {
+  if (served.reasoning_effort.empty()) return;
+  if (served.learned && served.learned->costs())
+    fail(
+        "--reasoning-effort names net keep-rates, but this controller was trained for times: "
+        "requests ask it for ms_per_token");
+  const std::optional<NetRange> range = net_range(served, served.learned != nullptr);
+  if (!range)
+    fail(
+        "--reasoning-effort names net keep-rates, but this controller has no validation frontier "
+        "that says what they mean; `sol sweep -c CONTROLLER --data VALIDATION_TEXT "
+        "--store-frontier -o REPORT` measures one");
+  for (const auto& [name, budget] : served.reasoning_effort)
+    if (budget < range->low || budget > range->high)
+      fail("--reasoning-effort {}={}: net keep-rates here are {}", name, budget,
+           shown_range(range->low, range->high));
+}
+
 // Sets the scheduler's cache as well, which decides on the context.
 ServedModel load_served(const ServeFlags& flags, SmallFiles files,
                         std::map<std::string, double> effort, SchedulerOptions& scheduler) {
@@ -155,16 +174,7 @@ ServedModel load_served(const ServeFlags& flags, SmallFiles files,
   if (const int positions = served.model->config().max_position_embeddings;
       served.horizon > positions)
     fail("--horizon {}: the model has only {} positions", served.horizon, positions);
-  if (!served.reasoning_effort.empty() && served.learned && served.learned->costs())
-    fail(
-        "--reasoning-effort names net keep-rates, but this controller was trained for times: "
-        "requests ask it for ms_per_token");
-  for (const auto& [name, budget] : served.reasoning_effort) {
-    const NetRange range = net_range(served, served.learned != nullptr);
-    if (budget < range.low || budget > range.high)
-      fail("--reasoning-effort {}={}: net keep-rates here are {}", name, budget,
-           shown_range(range.low, range.high));
-  }
+  check_effort(served);
   if (!flags.costs.empty()) {
     const RunInfo run = describe_run(*served.model, served.name, flags.model.seed, command_line());
     served.costs =

@@ -71,7 +71,7 @@ Budget budget_of_net(double net, bool learned, const ServedModel& served) {
       throw out_of_range(error.what());
     }
   }
-  const NetRange range = net_range(served, false);
+  const NetRange range = *net_range(served, false);
   if (net < range.low)
     throw out_of_range(fmt::format("the fixed policy's net keep-rates are {}, not {}",
                                    shown_range(range.low, range.high), net));

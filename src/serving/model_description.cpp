@@ -36,8 +36,8 @@ Json describe_model(const ServedModel& served) {
   sol["axes"] = {{"keep", axis_json(served, Axis::kappa)},
                  {"prune", axis_json(served, Axis::rho)},
                  {"bits", axis_json(served, Axis::eta)}};
-  const NetRange range = net_range(served, served.learned != nullptr);
-  sol["budget"] = {{"low", range.low}, {"high", range.high}};
+  const std::optional<NetRange> range = net_range(served, served.learned != nullptr);
+  sol["budget"] = range ? Json{{"low", range->low}, {"high", range->high}} : Json();
   sol["latency"] = nullptr;
   if (served.costs) {
     const int keys = served.costs->lengths().front().keys;
@@ -47,7 +47,9 @@ Json describe_model(const ServedModel& served) {
   }
   sol["controller"] = nullptr;
   if (served.controller)
-    sol["controller"] = {{"name", served.controller_name}, {"horizon", served.horizon}};
+    sol["controller"] = {{"name", served.controller_name},
+                         {"horizon", served.horizon},
+                         {"timed", served.controller->settings().costs != nullptr}};
   sol["reasoning_effort"] =
       served.reasoning_effort.empty() ? Json() : Json(served.reasoning_effort);
   return {{"id", served.name},

@@ -38,12 +38,12 @@ Budget lowest_budget(const ServedModel& served) {
   return {lowest(Axis::kappa), lowest(Axis::rho), lowest(Axis::eta)};
 }
 
-NetRange net_range(const ServedModel& served, bool learned) {
-  if (learned && served.controller && !served.controller->settings().frontier.empty()) {
+std::optional<NetRange> net_range(const ServedModel& served, bool learned) {
+  if (learned) {
     const auto& frontier = served.controller->settings().frontier;
-    return {frontier.front().net_keep, frontier.back().net_keep};
+    if (frontier.empty()) return std::nullopt;
+    return NetRange{frontier.front().net_keep, frontier.back().net_keep};
   }
-  if (learned) return {};
   // Every axis at the same share: down to where the axis with the highest lowest level ends.
   double low = 0.0;
   const Budget lowest = lowest_budget(served);
@@ -52,7 +52,7 @@ NetRange net_range(const ServedModel& served, bool learned) {
   if (space.on(Axis::kappa)) low = std::max(low, shortest_decimal(lowest.kappa));
   if (space.on(Axis::rho)) low = std::max(low, shortest_decimal(lowest.rho));
   if (space.on(Axis::eta)) low = std::max(low, shortest_decimal(lowest.eta));
-  return {low, 1.0};
+  return NetRange{low, 1.0};
 }
 
 }  // namespace sol

@@ -45,10 +45,11 @@ void use_fixed_policy(ServedModel& served, const SequenceOptions& sequence, int 
 ActionSpace default_space();
 
 // Net keep-rates that may be asked of a policy: the frontier's ends, or of the axes' lowest levels.
+// None of a learned policy without a frontier, as one for times is.
 struct NetRange {
   double low = 1.0, high = 1.0;
 };
-NetRange net_range(const ServedModel& served, bool learned);
+std::optional<NetRange> net_range(const ServedModel& served, bool learned);
 
 // Average shares that may be asked for: from the lowest level (or the lowest that the controller
 // was trained for) of each axis.

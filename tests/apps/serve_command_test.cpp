@@ -218,6 +218,13 @@ TEST(ServeCommand, SaysWhatIsWrongBeforeItServes) {
   const std::string weights = (source_dir() / "models/default/model.safetensors").string();
   fails({"--port", "0", "--chat-template", weights}, {weights, "is no text"});
   const TemporaryDirectory directory;
+  // A controller without a frontier cannot say what a net keep-rate means, be it all.
+  const std::string unmeasured = (directory.path() / "unmeasured").string();
+  Controller made = made_controller(default_fingerprint());
+  made.set_frontier({});
+  made.save(unmeasured);
+  fails({"--port", "0", "-c", unmeasured, "--latency", "off", "--reasoning-effort", "high=1.0"},
+        {"--reasoning-effort", "frontier"});
   const std::string broken = (directory.path() / "chat.jinja").string();
   write_file_atomically(broken, "{% if %}");
   fails({"--port", "0", "--chat-template", broken}, {broken});

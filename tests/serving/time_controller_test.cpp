@@ -65,10 +65,36 @@ TEST(TimeController, TakesATimeAndNothingElse) {
     EXPECT_THAT(refused.json["error"]["message"].get<std::string>(),
                 testing::HasSubstr("ms_per_token"));
   }
+  const Json shown = server.get("/v1/models").json["data"][0]["sol"];
+  EXPECT_TRUE(shown["budget"].is_null()) << shown;
+  EXPECT_EQ(shown["controller"]["timed"], true) << shown;
+
   // The fixed policy mixes the controller's levels, by shares or by a time.
   EXPECT_EQ(ask({{"prune", 0.7}, {"policy", "fixed"}}).status, 200);
   EXPECT_EQ(ask({{"ms_per_token", 8.0}, {"policy", "fixed"}}).status, 200);
   EXPECT_EQ(ask(Json::object()).status, 200);  // dense
+}
+
+// A controller that was never measured: what is shown may be asked for, and nothing else is shown.
+TEST(ControllerWithoutFrontier, OffersNoNetKeepRates) {
+  ServedModel served = load_served();
+  Controller controller = *served.controller;
+  controller.set_frontier({});
+  use_controller(served, std::move(controller), "unmeasured");
+  served.reasoning_effort.clear();
+  const TestServer server(std::move(served));
+  const Json shown = server.get("/v1/models").json["data"][0]["sol"];
+  EXPECT_TRUE(shown["budget"].is_null()) << shown;
+  EXPECT_EQ(shown["controller"], (Json{{"name", "unmeasured"}, {"horizon", 16}, {"timed", false}}));
+  const auto ask = [&](Json sol) {
+    return server.post(complete, completion({{"max_tokens", 2}, {"sol", std::move(sol)}}));
+  };
+  const auto refused = ask({{"budget", 1.0}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.json["error"]["message"].get<std::string>(), testing::HasSubstr("frontier"));
+  const Json& axes = shown["axes"];
+  EXPECT_EQ(ask({{"keep", axes["keep"]["low"]}, {"bits", axes["bits"]["high"]}}).status, 200);
+  EXPECT_EQ(ask({{"budget", 0.6}, {"policy", "fixed"}}).status, 200);
 }
 
 }  // namespace
