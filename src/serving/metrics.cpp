@@ -61,10 +61,16 @@ void Metrics::count_prompt(int tokens, int cached) {
   cached_tokens_ += static_cast<uint64_t>(cached);
 }
 
+void Metrics::name_actions(const ActionSpace& space) {
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < space.size(); ++i) named_actions_.insert(to_string(space.action(i)));
+}
+
 void Metrics::count_token(const Action& action, double seconds, bool first) {
   const std::lock_guard lock(mutex_);
   ++generated_tokens_;
-  ++actions_[to_string(action)];
+  const std::string name = to_string(action);
+  ++actions_[named_actions_.contains(name) ? name : "other"];
   (first ? first_token_ : token_).add(seconds);
 }
 

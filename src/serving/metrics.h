@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "sol/action.h"
+#include "sol/action_space.h"
 
 namespace sol {
 
@@ -32,6 +33,9 @@ class Metrics {
   Metrics();
 
   // Any thread may call any of these.
+  // Whose actions are counted by name, beside the dense one: a client may think of any number of
+  // others, which are counted together.
+  void name_actions(const ActionSpace& space);
   void count_request(const std::string& endpoint, int status);
   void count_prompt(int tokens, int cached);
   void count_token(const Action& action, double seconds, bool first);
@@ -52,6 +56,7 @@ class Metrics {
   std::map<std::pair<std::string, int>, uint64_t> requests_;
   uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, generated_tokens_ = 0;
   Histogram first_token_, token_;
+  std::set<std::string> named_actions_{to_string(Action{})};
   std::map<std::string, uint64_t> actions_;
   std::array<double, 3> realised_{};
   uint64_t realised_count_ = 0;

@@ -35,7 +35,9 @@ int64_t longest_sequence(int64_t cache_tokens) {
 }
 
 Scheduler::Scheduler(const ServedModel& served, const SchedulerOptions& options, Metrics& metrics)
-    : served_(served), options_(options), metrics_(metrics), prefixes_(*served.model) {}
+    : served_(served), options_(options), metrics_(metrics), prefixes_(*served.model) {
+  metrics_.name_actions(served.space());
+}
 
 void Scheduler::submit(const std::vector<std::shared_ptr<Job>>& jobs,
                        const std::string& count_field) {
