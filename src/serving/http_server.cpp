@@ -46,13 +46,24 @@ bool is_page(const std::string& path) {
 constexpr std::string_view model_route = "/v1/models/";  // and a name
 constexpr size_t most_path_bytes = 1024;
 
+bool names_model(const std::string& path) {
+  return path.starts_with(model_route) && path.size() > model_route.size();
+}
+
 // Empty where there is no such path.
 std::string allowed_methods(const std::string& path) {
   static const std::set<std::string> read{"/health", "/metrics", "/v1/models", "/tokenizer_info"};
   static const std::set<std::string> asked{"/tokenize", "/detokenize", "/v1/completions",
                                            "/v1/chat/completions"};
   if (asked.contains(path)) return "POST";
-  return read.contains(path) || is_page(path) || path.starts_with(model_route) ? "GET, HEAD" : "";
+  return read.contains(path) || is_page(path) || names_model(path) ? "GET, HEAD" : "";
+}
+
+// httplib takes paths for regular expressions.
+std::string as_pattern(std::string_view path) {
+  std::string pattern;
+  for (const char c : path) pattern += c == '.' ? "\\." : std::string(1, c);
+  return pattern;
 }
 
 bool is_read(const std::string& method) {
@@ -183,8 +194,7 @@ void HttpServer::Impl::describe_error(const httplib::Request& request,
 
 void HttpServer::Impl::count(const std::string& method, const std::string& path, int status) const {
   // Other paths would make a line each, as many as a client likes.
-  const bool of_model = path.starts_with(model_route);
-  metrics.count_request(of_model                        ? "/v1/models/NAME"
+  metrics.count_request(names_model(path)               ? "/v1/models/NAME"
                         : allowed_methods(path).empty() ? "other"
                                                         : path,
                         status);
@@ -242,7 +252,7 @@ void HttpServer::Impl::add_routes() {
   server.Get("/v1/models", guarded([this](const auto&, auto& response) {
                answer(response, describe_models(model()));
              }));
-  server.Get(std::string(model_route) + "(.+)",
+  server.Get(std::string(model_route) + "([\\s\\S]+)",  // a '.' would be no line end
              guarded([this](const httplib::Request& request, auto& response) {
                check_model_name(request.matches[1].str(), model());
                answer(response, describe_model(model()));
@@ -264,7 +274,7 @@ void HttpServer::Impl::add_routes() {
     server.Post(chat ? "/v1/chat/completions" : "/v1/completions",
                 guarded([this, chat](const auto&, auto& response) { complete(response, chat); }));
   for (const PageFile& file : page_files())
-    server.Get(std::string(file.path), [file](const auto&, httplib::Response& response) {
+    server.Get(as_pattern(file.path), [file](const auto&, httplib::Response& response) {
       response.set_header("Content-Security-Policy", "default-src 'self'");
       // A new program must not meet an old one's files.
       response.set_header("Cache-Control", "no-cache");

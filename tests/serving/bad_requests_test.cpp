@@ -417,6 +417,13 @@ TEST(HttpServer, KnownFieldsMayBeNull) {
 TEST(HttpServer, OtherPathsMethodsTypesAndHostsAreErrors) {
   EXPECT_EQ(server().get("/nope").json["error"]["code"], "not_found");
   EXPECT_EQ(server().get("/v1/completions").status, 405);
+  for (const char* path : {"/v1/models/", "/main-js", "/style.css/", "/stylexcss"}) {
+    const auto answer = server().get(path);
+    EXPECT_EQ(answer.status, 404) << path;
+    EXPECT_EQ(answer.json["error"]["code"], "not_found") << path;
+  }
+  EXPECT_EQ(server().get("/v1/models/a%0Ab").json["error"]["code"], "model_not_found");
+  EXPECT_EQ(server().get("/main.js").status, 200);
   EXPECT_EQ(server().post("/health", Json::object()).status, 405);
   auto client = server().client();
   auto result = client.Delete("/nope");
