@@ -12,8 +12,10 @@ constexpr int default_answer = 1024;
 // A text, or OpenAI's list of parts of which only texts are known.
 std::string read_content(const Json& message, const std::string& where) {
   const auto content = message.find("content");
-  if (content != message.end() && content->is_string()) return content->get<std::string>();
-  if (content == message.end() || !content->is_array())
+  if (content == message.end() || content->is_null())
+    throw bad_field(where + ".content", "is missing", "missing");
+  if (content->is_string()) return content->get<std::string>();
+  if (!content->is_array())
     throw bad_field(where + ".content", "must be a text or a list of texts", "invalid_type");
   std::string text;
   for (size_t i = 0; i < content->size(); ++i) {

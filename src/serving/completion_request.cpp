@@ -15,13 +15,8 @@ std::vector<int32_t> read_ids(const Json& list, const std::string& name,
   if (list.empty()) throw bad_field(name, "a list of token ids must not be empty", "empty");
   std::vector<int32_t> ids;
   ids.reserve(list.size());
-  for (const Json& item : list) {
-    if (!item.is_number_integer() || item.get<int64_t>() < 0 || item.get<int64_t>() > 0x7fffffff)
-      throw bad_field(fmt::format("{}[{}]", name, ids.size()),
-                      "must be a token's id, a whole number", "invalid_type");
-    ids.push_back(item.get<int32_t>());
-  }
-  check_ids(ids, served, name);
+  const int vocab = served.model->config().vocab_size;
+  for (const Json& item : list) ids.push_back(read_token_id(item, name, ids.size(), vocab));
   return ids;
 }
 
@@ -35,26 +30,27 @@ std::vector<int32_t> read_text(const Json& text, const std::string& name,
   return ids;
 }
 
-std::vector<std::vector<int32_t>> read_prompts(RequestFields& fields, const ServedModel& served) {
+struct Prompt {
+  std::string name;  // as errors call it: "prompt", or "prompt[3]" of a list
+  std::vector<int32_t> ids;
+};
+
+std::vector<Prompt> read_prompts(RequestFields& fields, const ServedModel& served) {
   const Json* prompt = fields.find("prompt");
   if (!prompt) throw bad_field("prompt", "is missing", "missing");
-  std::vector<std::vector<int32_t>> prompts;
-  if (prompt->is_string()) {
-    prompts.push_back(read_text(*prompt, "prompt", served));
-  } else if (!prompt->is_array() || prompt->empty()) {
+  if (prompt->is_string()) return {{"prompt", read_text(*prompt, "prompt", served)}};
+  if (!prompt->is_array() || prompt->empty())
     throw bad_field("prompt",
                     "must be a text, a list of texts or token ids, or a list of such lists",
                     "invalid_type");
-  } else if (prompt->front().is_number()) {
-    prompts.push_back(read_ids(*prompt, "prompt", served));
-  } else {
-    for (const Json& item : *prompt) {
-      const std::string name = fmt::format("prompt[{}]", prompts.size());
-      if (!item.is_string() && !item.is_array())
-        throw bad_field(name, "must be a text or a list of token ids", "invalid_type");
-      prompts.push_back(item.is_string() ? read_text(item, name, served)
-                                         : read_ids(item, name, served));
-    }
+  if (prompt->front().is_number()) return {{"prompt", read_ids(*prompt, "prompt", served)}};
+  std::vector<Prompt> prompts;
+  for (const Json& item : *prompt) {
+    const std::string name = fmt::format("prompt[{}]", prompts.size());
+    if (!item.is_string() && !item.is_array())
+      throw bad_field(name, "must be a text or a list of token ids", "invalid_type");
+    prompts.push_back(
+        {name, item.is_string() ? read_text(item, name, served) : read_ids(item, name, served)});
   }
   return prompts;
 }
@@ -65,7 +61,7 @@ CompletionRequest read_completion(const Json& json, const ServedModel& served, c
   RequestFields fields(json);
   CompletionRequest request;
   const CommonFields common = read_common(fields, served, party, request);
-  std::vector<std::vector<int32_t>> prompts = read_prompts(fields, served);
+  std::vector<Prompt> prompts = read_prompts(fields, served);
   const auto max_tokens = fields.integer("max_tokens", 0);
   const auto logprobs = fields.integer("logprobs", 0, most_alternatives);
   if (logprobs) request.logprobs = static_cast<int>(*logprobs);
@@ -84,11 +80,10 @@ CompletionRequest read_completion(const Json& json, const ServedModel& served, c
                     fmt::format("{} prompts with {} choices each are more than {}", prompts.size(),
                                 common.choices, most_choices),
                     "out_of_range");
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const std::string name = prompts.size() > 1 ? fmt::format("prompt[{}]", i) : "prompt";
-    const int answer =
-        answer_length(prompts[i].size(), max_tokens, default_answer, served, name, "max_tokens");
-    add_jobs(request, common, std::move(prompts[i]), answer);
+  for (Prompt& prompt : prompts) {
+    const int answer = answer_length(prompt.ids.size(), max_tokens, default_answer, served,
+                                     prompt.name, "max_tokens");
+    add_jobs(request, common, std::move(prompt.ids), answer);
   }
   return request;
 }

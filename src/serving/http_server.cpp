@@ -161,7 +161,8 @@ httplib::Server::HandlerResponse HttpServer::Impl::before(const httplib::Request
     if (request.path.size() > most_path_bytes)
       throw ApiError(404, "invalid_request_error", "not_found",
                      fmt::format("no {} here", shortened(request.path)));
-    if (head.find("content-encoding"))
+    const std::string* encoding = head.find("content-encoding");
+    if (encoding && head.has_body() && !equal_ignoring_case(*encoding, "identity"))
       throw ApiError(415, "invalid_request_error", "unsupported_encoding",
                      "a request's body must not be compressed");
     check_access(head, access,

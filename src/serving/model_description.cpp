@@ -92,12 +92,10 @@ Json detokenize(const Json& request, const ServedModel& served) {
   fields.reject_unknown();
   std::vector<int32_t> ids;
   for (const Json& token : *tokens) {
-    const bool known = token.is_number_integer() && token.get<int64_t>() >= 0 &&
-                       token.get<int64_t>() < served.tokenizer->vocab_size() &&
-                       served.tokenizer->has_token(token.get<int32_t>());
-    if (!known)
+    const int32_t id = read_token_id(token, "tokens", ids.size(), served.tokenizer->vocab_size());
+    if (!served.tokenizer->has_token(id))
       throw bad_field(fmt::format("tokens[{}]", ids.size()), "is no token's id", "out_of_range");
-    ids.push_back(token.get<int32_t>());
+    ids.push_back(id);
   }
   return {{"prompt", served.tokenizer->decode(ids)}};
 }

@@ -63,6 +63,8 @@ CommonFields read_common(RequestFields& fields, const ServedModel& served, const
   common.options.sequence = served.sequence;
   common.options.horizon = served.horizon;
 
+  const Json* stop_field = fields.find("stop");
+  const bool stops_are_listed = stop_field && stop_field->is_array();
   common.stops = fields.text_or_texts("stop").value_or(std::vector<std::string>{});
   if (common.stops.size() > most_stops)
     throw bad_field(
@@ -70,7 +72,7 @@ CommonFields read_common(RequestFields& fields, const ServedModel& served, const
         "out_of_range");
   for (size_t i = 0; i < common.stops.size(); ++i) {
     const std::string& stop = common.stops[i];
-    const std::string name = common.stops.size() > 1 ? fmt::format("stop[{}]", i) : "stop";
+    const std::string name = stops_are_listed ? fmt::format("stop[{}]", i) : "stop";
     if (stop.empty()) throw bad_field(name, "an empty text would stop everything");
     if (stop.size() > most_stop_bytes)
       throw bad_field(name,
@@ -86,6 +88,10 @@ CommonFields read_common(RequestFields& fields, const ServedModel& served, const
   if (const Json* options = fields.find("stream_options")) {
     RequestFields stream(*options, "stream_options.");
     request.include_usage = stream.boolean("include_usage").value_or(false);
+    // Padding against those who measure packets; clients say that they need none.
+    if (stream.boolean("include_obfuscation").value_or(false))
+      throw bad_field("stream_options.include_obfuscation",
+                      "is not supported; leave it out or give false", "unsupported");
     stream.reject_unknown();
     if (!request.stream) throw bad_field("stream_options", "needs \"stream\": true");
   }

@@ -8,6 +8,27 @@
 
 namespace sol {
 
+int64_t read_integer(const Json& value, const std::string& name, int64_t low, int64_t high) {
+  // Integers beyond 64 bits arrive as floats.
+  constexpr double beyond = 0x1p63;
+  const bool too_large = value.is_number() && std::fabs(value.get<double>()) >= beyond;
+  if (!value.is_number_integer() && !too_large)
+    throw bad_field(name, "must be an integer", "invalid_type");
+  const int64_t number = too_large ? 0 : value.get<int64_t>();
+  if (too_large || number < low || number > high)
+    throw bad_field(name, fmt::format("must lie in {}..{}, not {}", low, high, value.dump()),
+                    "out_of_range");
+  return number;
+}
+
+int32_t read_token_id(const Json& item, const std::string& name, size_t index, int vocab) {
+  // Lists are long, and names are needed for errors alone.
+  if (item.is_number_integer())
+    if (const auto id = item.get<int64_t>(); id >= 0 && id < vocab) return static_cast<int32_t>(id);
+  return static_cast<int32_t>(
+      read_integer(item, fmt::format("{}[{}]", name, index), 0, int64_t{vocab} - 1));
+}
+
 RequestFields::RequestFields(const Json& object, std::string prefix)
     : object_(object), prefix_(std::move(prefix)) {
   if (object.is_object()) return;
@@ -32,17 +53,7 @@ std::optional<bool> RequestFields::boolean(const std::string& name) {
 std::optional<int64_t> RequestFields::integer(const std::string& name, int64_t low, int64_t high) {
   const Json* value = find(name);
   if (!value) return std::nullopt;
-  // Integers beyond 64 bits arrive as floats.
-  constexpr double beyond = 0x1p63;
-  const bool too_large = value->is_number() && std::fabs(value->get<double>()) >= beyond;
-  if (!value->is_number_integer() && !too_large)
-    throw bad_field(full_name(name), "must be an integer", "invalid_type");
-  const int64_t number = too_large ? 0 : value->get<int64_t>();
-  if (too_large || number < low || number > high)
-    throw bad_field(full_name(name),
-                    fmt::format("must lie in {}..{}, not {}", low, high, value->dump()),
-                    "out_of_range");
-  return number;
+  return read_integer(*value, full_name(name), low, high);
 }
 
 std::optional<double> RequestFields::number(const std::string& name, double low, double high,

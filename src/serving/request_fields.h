@@ -16,6 +16,12 @@
 
 namespace sol {
 
+// A value that must be an integer within a range. Throws ApiError that says `name`.
+int64_t read_integer(const Json& value, const std::string& name, int64_t low, int64_t high);
+
+// Item `index` of the list `name`: a token's id below `vocab`. Throws ApiError naming the item.
+int32_t read_token_id(const Json& item, const std::string& name, size_t index, int vocab);
+
 class RequestFields {
  public:
   // `object` must outlive it. `prefix` precedes the names in messages: "sol." Throws ApiError when

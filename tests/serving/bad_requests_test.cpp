@@ -49,15 +49,27 @@ INSTANTIATE_TEST_SUITE_P(
             "prompts_mixed", complete, {{"prompt", {"a", 1}}}, 400, "prompt[1]", "invalid_type"},
         BadRequest{"ids_empty", complete, {{"prompt", {Json::array()}}}, 400, "prompt[0]", "empty"},
         BadRequest{"id_of_second", complete, Json::parse(R"({"prompt": [[70], [71, -1]]})"), 400,
-                   "prompt[1][1]", "invalid_type"},
+                   "prompt[1][1]", "out_of_range"},
         BadRequest{"second_outside", complete, Json::parse(R"({"prompt": [[70], [1000000]]})"), 400,
-                   "prompt[1]", "out_of_range"},
+                   "prompt[1][0]", "out_of_range"},
+        BadRequest{"id_half", complete, {{"prompt", {70, 1.5}}}, 400, "prompt[1]", "invalid_type"},
+        BadRequest{"id_huge", complete, {{"prompt", {70, 1e30}}}, 400, "prompt[1]", "out_of_range"},
+        BadRequest{"only_prompt_too_long",
+                   complete,
+                   {{"prompt", {std::vector<int>(600, 70)}}},
+                   400,
+                   "prompt[0]",
+                   "context_length_exceeded"},
         BadRequest{
             "prompt_empty", complete, {{"prompt", Json::array()}}, 400, "prompt", "invalid_type"},
+        BadRequest{"token_unknown",
+                   complete,
+                   {{"prompt", {70, 1000000}}},
+                   400,
+                   "prompt[1]",
+                   "out_of_range"},
         BadRequest{
-            "token_unknown", complete, {{"prompt", {1000000}}}, 400, "prompt", "out_of_range"},
-        BadRequest{
-            "token_negative", complete, {{"prompt", {-1}}}, 400, "prompt[0]", "invalid_type"},
+            "token_negative", complete, {{"prompt", {-1}}}, 400, "prompt[0]", "out_of_range"},
         BadRequest{"model",
                    complete,
                    {{"prompt", "x"}, {"model", "gpt-4"}},
@@ -159,6 +171,12 @@ INSTANTIATE_TEST_SUITE_P(
                    "out_of_range"},
         BadRequest{
             "stop_empty", complete, {{"prompt", "x"}, {"stop", ""}}, 400, "stop", "invalid_value"},
+        BadRequest{"only_stop_empty",
+                   complete,
+                   {{"prompt", "x"}, {"stop", {""}}},
+                   400,
+                   "stop[0]",
+                   "invalid_value"},
         BadRequest{"stop_number",
                    complete,
                    {{"prompt", "x"}, {"stop", {"a", 1}}},
@@ -189,6 +207,14 @@ INSTANTIATE_TEST_SUITE_P(
                    400,
                    "stream_options.a",
                    "unknown_field"},
+        BadRequest{"obfuscation",
+                   complete,
+                   {{"prompt", "x"},
+                    {"stream", true},
+                    {"stream_options", {{"include_obfuscation", true}}}},
+                   400,
+                   "stream_options.include_obfuscation",
+                   "unsupported"},
         BadRequest{"penalty",
                    complete,
                    {{"prompt", "x"}, {"presence_penalty", 0.5}},
@@ -282,6 +308,18 @@ INSTANTIATE_TEST_SUITE_P(
                    400,
                    "messages[0].content",
                    "invalid_type"},
+        BadRequest{"no_content",
+                   chat,
+                   {{"messages", {{{"role", "user"}}}}},
+                   400,
+                   "messages[0].content",
+                   "missing"},
+        BadRequest{"content_null",
+                   chat,
+                   {{"messages", {{{"role", "user"}, {"content", nullptr}}}}},
+                   400,
+                   "messages[0].content",
+                   "missing"},
         BadRequest{"image",
                    chat,
                    {{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
@@ -322,6 +360,16 @@ INSTANTIATE_TEST_SUITE_P(
                    "invalid_value"},
         BadRequest{
             "tokens", "/detokenize", {{"tokens", {70, -1}}}, 400, "tokens[1]", "out_of_range"},
+        BadRequest{
+            "tokens_half", "/detokenize", {{"tokens", {1.5}}}, 400, "tokens[0]", "invalid_type"},
+        BadRequest{
+            "tokens_text", "/detokenize", {{"tokens", {"a"}}}, 400, "tokens[0]", "invalid_type"},
+        BadRequest{"tokens_huge",
+                   "/detokenize",
+                   {{"tokens", {18446744073709551615u}}},
+                   400,
+                   "tokens[0]",
+                   "out_of_range"},
         BadRequest{"tokenize", "/tokenize", Json::object(), 400, "prompt", "missing"}),
     [](const auto& test) { return std::string(test.param.name); });
 
@@ -345,7 +393,7 @@ TEST(HttpServer, WhatIsNoJsonIsAnError) {
     }
   EXPECT_EQ(
       server().post("/detokenize", std::string(R"({"tokens": [1, [[2]]]})")).json["error"]["code"],
-      "out_of_range");
+      "invalid_type");
   // What is no part of the document is not left out.
   using namespace std::string_literals;
   for (const std::string& body :

@@ -60,7 +60,7 @@ TEST(HttpServer, StreamsTheSameText) {
       completion({{"max_tokens", 30}, {"seed", 5}, {"logprobs", 1}, {"sol", {{"keep", 0.5}}}});
   const auto whole = server().post("/v1/completions", request);
   request["stream"] = true;
-  request["stream_options"] = {{"include_usage", true}};
+  request["stream_options"] = {{"include_usage", true}, {"include_obfuscation", false}};
   const auto stream = server().post("/v1/completions", request);
   ASSERT_EQ(stream.status, 200) << stream.body;
   const std::vector<std::string> events = events_of(stream.body);

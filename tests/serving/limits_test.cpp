@@ -58,6 +58,20 @@ TEST(Limits, ACompressedBodyIsRefusedUnread) {
   EXPECT_EQ(Json::parse(answer->body)["error"]["code"], "unsupported_encoding");
 }
 
+TEST(Limits, ABodyAsItIsIsRead) {
+  const Json request{{"prompt", "a"}, {"max_tokens", 1}};
+  for (const char* encoding : {"identity", "Identity"})
+    EXPECT_THAT(answer_to(small(), with_length(request, std::string("Content-Encoding: ") +
+                                                            encoding + "\r\n")),
+                HasSubstr("HTTP/1.1 200"))
+        << encoding;
+  // Where there is no body, nothing is compressed.
+  EXPECT_THAT(answer_to(small(),
+                        "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                        "Content-Encoding: gzip\r\n\r\n"),
+              HasSubstr("HTTP/1.1 200"));
+}
+
 // The answer comes although the client is still sending.
 TEST(Limits, HoldForHeaders) {
   std::string headers;
