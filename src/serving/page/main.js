@@ -112,16 +112,19 @@ async function start(compare) {
   running = new AbortController();
   showButtons();
   announce("Generating");
+  let failed = false;
   try {
     const complete = await turn.run(running.signal, () => retry(turn, compare));
     announce(`${complete ? "Done" : "Stopped"}: ${turn.summary()}`);
   } catch (error) {
+    failed = true;
     announce("");
     markField(error.param);
     if (error.status === 401) askForKey();
   }
   running = null;
-  if (chat && turn.text !== "") remember(prompt, turn.text);
+  // An answer that broke off is no part of the conversation: its message is still there to be sent again.
+  if (chat && !failed && turn.text !== "") remember(prompt, turn.text);
   showButtons();
 }
 
