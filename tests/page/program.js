@@ -10,7 +10,7 @@ export const chatTemplate = path.join(here, "chat.jinja");
 
 const binary = process.env.SOL_BINARY ?? path.join(root, "build/sol");
 const model = path.join(root, "models/default");
-const controller = path.join(model, "controllers/2l-harsh");
+export const controller = path.join(model, "controllers/2l-harsh");
 const START_MS = 60_000;
 
 function deadline(ms, what) {
@@ -43,9 +43,10 @@ async function healthy(url) {
   }
 }
 
-// `options`: further ones of `sol serve`. Returns {url, stop}; `stop` ends it as a user would.
-export async function serve(options = [], { withController = true } = {}) {
-  const args = ["serve", "-m", model, ...(withController ? ["-c", controller] : []), "--port", "0", ...options];
+// `options`: further ones of `sol serve`; `controllerDir`: null for none. Returns {url, stop}; `stop` ends it as a
+// user would.
+export async function serve(options = [], { controllerDir = controller } = {}) {
+  const args = ["serve", "-m", model, ...(controllerDir ? ["-c", controllerDir] : []), "--port", "0", ...options];
   const child = spawn(binary, args, { stdio: ["ignore", "pipe", "inherit"] });
   const exit = new Promise((resolve) => child.once("exit", (code, signal) => resolve(signal ?? code)));
   const stop = async () => {

@@ -8,10 +8,13 @@ const STEPS = 100; // the slider's steps per unit of the net keep-rate
 const START = 0.6;
 
 const find = (id) => document.getElementById(id);
+const radioOf = (way) => document.querySelector(`input[name="way"][value="${way}"]`);
 
 export class Dial {
   #sol = null; // what /v1/models says
   #on = [];
+  #timed = false; // the controller was trained for times: only the fixed policy spends anything else
+  #chosen = null; // the way by which the policy was last fitted
   #changed;
 
   // `changed` is called after every change by the user.
@@ -41,18 +44,12 @@ export class Dial {
   setModel(sol) {
     this.#sol = sol;
     this.#on = axesOn(sol.axes);
-    const slider = find("budget");
-    const low = Math.ceil(sol.budget.low * STEPS - 1e-6);
-    const high = Math.floor(sol.budget.high * STEPS + 1e-6);
-    slider.min = low;
-    slider.max = high + 1; // one step beyond the highest budget is dense
-    slider.value = Math.min(Math.max(START * STEPS, low), high);
-    slider.style.setProperty("--from", low / STEPS);
-    slider.disabled = false;
-    find("budget-low").textContent = axisText("net", low / STEPS);
+    this.#timed = sol.controller?.timed ?? false;
+    this.#setBudget(sol.budget);
     for (const { name } of AXES) this.#setAxis(name, sol.axes[name]);
     this.#setTime(sol.latency);
     this.#setPolicies(sol.policies);
+    this.#begin(sol);
     this.#show();
   }
 
@@ -88,9 +85,24 @@ export class Dial {
   }
 
   #choose(way) {
-    document.querySelector(`input[name="way"][value="${way}"]`).checked = true;
+    this.#take(way);
     this.#show();
     this.#changed();
+  }
+
+  #take(way) {
+    radioOf(way).checked = true;
+    if (this.#timed && way !== this.#chosen) find("policy").value = way === "axes" ? "fixed" : "learned";
+    this.#chosen = way;
+  }
+
+  // With a way that the server can be asked by, so that the first request is one that is answered.
+  #begin({ budget, latency }) {
+    if (!radioOf(this.way).disabled) return this.#take(this.way);
+    if (budget) return this.#take("budget");
+    find("ways").open = true;
+    if (this.#timed && latency && find("ms").value === "") find("ms").value = find("ms").placeholder;
+    return this.#take(!this.#timed ? "axes" : latency ? "time" : "fixed");
   }
 
   #show() {
@@ -112,7 +124,27 @@ export class Dial {
       const slider = find(`axis-${name}`);
       if (!slider.disabled) slider.parentElement.querySelector(".value").textContent = axisText(name, Number(slider.value));
     }
-    find("policy").disabled = this.isDense || way === "fixed" || find("policy").options.length < 2;
+    const decided = this.isDense || way === "fixed" || (this.#timed && way === "axes");
+    find("policy").disabled = decided || find("policy").options.length < 2;
+  }
+
+  // `range`: null where the controller takes no net keep-rate.
+  #setBudget(range) {
+    const slider = find("budget");
+    slider.disabled = radioOf("budget").disabled = !range;
+    find("budget-low").textContent = "";
+    find("no-budget").hidden = Boolean(range);
+    find("no-budget").textContent = this.#timed
+      ? "This server's controller was trained for times: it takes no net keep-rate."
+      : "This server's controller has no validation frontier: it takes no net keep-rate.";
+    if (!range) return;
+    const low = Math.ceil(range.low * STEPS - 1e-6);
+    const high = Math.floor(range.high * STEPS + 1e-6);
+    slider.min = low;
+    slider.max = high + 1; // one step beyond the highest budget is dense
+    slider.value = Math.min(Math.max(START * STEPS, low), high);
+    slider.style.setProperty("--from", low / STEPS);
+    find("budget-low").textContent = axisText("net", low / STEPS);
   }
 
   #setAxis(name, { levels, low, high }) {
@@ -127,8 +159,7 @@ export class Dial {
   }
 
   #setTime(latency) {
-    const radio = document.querySelector('input[name="way"][value="time"]');
-    radio.disabled = find("ms").disabled = !latency;
+    radioOf("time").disabled = find("ms").disabled = !latency;
     if (!latency) {
       find("ms-hint").textContent = "This server has measured no times.";
       return;

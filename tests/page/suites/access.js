@@ -54,7 +54,7 @@ export function accessTests(shared) {
     });
 
     test("without a controller the fixed policy spends the budget, and the page says why", async () => {
-      const server = await serve([], { withController: false });
+      const server = await serve([], { controllerDir: null });
       try {
         await withPage(server.url, async (page) => {
           assert.match(await page.locator("#model").textContent(), /no controller/);

@@ -1,10 +1,39 @@
 // The dial: what the controls ask the server for.
 
 import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { describe, test } from "node:test";
 import { chooseWay, modelOf, run, setSampling, shoot, withPage } from "../browser.js";
+import { controller, serve } from "../program.js";
 
 const request = async (page, button) => (await run(page, button)).bodies.at(-1).sol;
+
+// A copy of the shipped controller that was never measured, for `use(directory)`.
+async function withUnmeasured(use) {
+  const directory = mkdtempSync(path.join(tmpdir(), "sol-page-"));
+  try {
+    cpSync(controller, directory, { recursive: true });
+    const file = path.join(directory, "controller.json");
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), frontier: [] }));
+    await use(directory);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+// As a server with a controller for times describes itself.
+async function describeTimed(page, changes = {}) {
+  await page.route("**/v1/models", async (route) => {
+    const list = await (await route.fetch()).json();
+    const { sol } = list.data[0];
+    Object.assign(sol, { budget: null, controller: { ...sol.controller, timed: true } }, changes);
+    await route.fulfill({ json: list });
+  });
+  await page.reload();
+  await page.locator('#generate[aria-disabled="false"]').waitFor();
+}
 
 export function budgetTests(shared) {
   describe("budget", () => {
@@ -95,6 +124,52 @@ export function budgetTests(shared) {
         await page.locator("#ms").fill("10000");
         await run(page);
         assert.match(await page.locator(".cost").textContent(), /target of 10000 ms is met/);
+      }));
+
+    test("a controller that was never measured takes averages, and the page begins with them", () =>
+      withUnmeasured(async (directory) => {
+        const server = await serve(["--latency", "off"], { controllerDir: directory });
+        try {
+          await withPage(server.url, async (page) => {
+            assert.equal((await modelOf(server.url)).sol.budget, null);
+            assert.equal(await page.locator("#budget").isDisabled(), true);
+            assert.equal(await page.locator('input[name="way"][value="budget"]').isDisabled(), true);
+            assert.match(await page.locator("#no-budget").textContent(), /no validation frontier/);
+            await setSampling(page, { max_tokens: 8 });
+            const { bodies, answers } = await run(page);
+            assert.deepEqual(Object.keys(bodies[0].sol), ["keep", "prune", "bits", "policy", "actions"]);
+            assert.equal(bodies[0].sol.policy, "learned");
+            assert.match(answers[0], /"finish_reason":"(length|stop)"/);
+            assert.equal(await page.locator(".panel .problem").isVisible(), false);
+          });
+        } finally {
+          await server.stop();
+        }
+      }));
+
+    test("a controller for times takes a time, and the page begins with one", () =>
+      withPage(shared.url, async (page) => {
+        await describeTimed(page);
+        assert.equal(await page.locator("#budget").isDisabled(), true);
+        assert.match(await page.locator("#no-budget").textContent(), /trained for times/);
+        assert.equal(await page.locator("#policy").inputValue(), "learned");
+        await setSampling(page, { max_tokens: 8 });
+        const { ms_per_token: ms, policy } = await request(page);
+        const { fastest_ms: fastest, dense_ms: dense } = (await modelOf(shared.url)).sol.latency;
+        assert.ok(ms > 0.9 * fastest && ms < 1.1 * dense, `${ms} for ${fastest}..${dense}`);
+        assert.equal(policy, "learned");
+        assert.equal(await page.locator(".panel .problem").isVisible(), false);
+        // Averages are for the fixed policy alone.
+        await chooseWay(page, "axes");
+        assert.equal(await page.locator("#policy").inputValue(), "fixed");
+        assert.equal(await page.locator("#policy").isDisabled(), true);
+        assert.equal((await request(page)).policy, "fixed");
+        await chooseWay(page, "time");
+        assert.equal(await page.locator("#policy").inputValue(), "learned");
+
+        await page.unroute("**/v1/models");
+        await describeTimed(page, { latency: null });
+        assert.deepEqual(await request(page), { fixed: "k050-s070-q8", actions: true });
       }));
 
     test("moving the slider takes back another way", () =>
