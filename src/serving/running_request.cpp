@@ -5,9 +5,6 @@
 namespace sol {
 namespace {
 
-// Between two signs of life of a stream that has nothing to say.
-constexpr std::chrono::seconds longest_silence{10};
-
 std::string event(const std::string& data) {
   return "data: " + data + "\n\n";
 }
@@ -55,7 +52,7 @@ std::string EventStream::next(std::chrono::milliseconds patience) {
     ended_ = true;
   }
   const auto now = std::chrono::steady_clock::now();
-  if (text.empty() && now - last_sent_ > longest_silence) text = ": still here\n\n";
+  if (text.empty() && now - last_sent_ > silence_) text = ": still here\n\n";
   if (!text.empty()) last_sent_ = now;
   return text;
 }

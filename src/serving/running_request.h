@@ -39,7 +39,10 @@ class RunningRequest {
 // The text of a stream as server-sent events, piece by piece.
 class EventStream {
  public:
-  explicit EventStream(std::shared_ptr<RunningRequest> running) : running_(std::move(running)) {}
+  // `silence`: between two signs of life of a stream that has nothing to say.
+  explicit EventStream(std::shared_ptr<RunningRequest> running,
+                       std::chrono::milliseconds silence = std::chrono::seconds(10))
+      : running_(std::move(running)), silence_(silence) {}
 
   // What there is to send after up to `patience`; may be empty. Never throws: whatever breaks is
   // the stream's last event.
@@ -48,6 +51,7 @@ class EventStream {
 
  private:
   std::shared_ptr<RunningRequest> running_;
+  std::chrono::milliseconds silence_;
   std::chrono::steady_clock::time_point last_sent_ = std::chrono::steady_clock::now();
   bool ended_ = false;
 };

@@ -655,20 +655,30 @@ TEST(HttpServer, WithoutAControllerTheFixedPolicySpendsTheBudget) {
   EXPECT_EQ(effort.json["error"]["code"], "not_configured");
 }
 
-// Every example of docs/http-api.md gives the status that stands behind it.
+// Every example of docs/http-api.md gives the status, and the error's code, that stand behind it.
 TEST(HttpServer, DocumentedExamplesWork) {
   const std::string text = read_file(source_dir() / "docs/http-api.md");
-  static const std::regex block("```http\n(POST|GET) (\\S+) -> (\\d+)\n([^`]*)```");
+  static const std::regex block("```http\n(POST|GET) (\\S+) -> (\\d+)( \\w+)?\n([^`]*)```");
   int examples = 0;
   for (std::sregex_iterator it(text.begin(), text.end(), block), end; it != end; ++it) {
     ++examples;
-    const auto answer = server().post((*it)[2], std::string((*it)[4]));
-    EXPECT_EQ(answer.status, std::stoi((*it)[3])) << (*it)[4] << answer.body;
-    if (std::string((*it)[4]).find("\"stream\"") != std::string::npos) {
+    const std::string path = (*it)[2], code = (*it)[4], body = (*it)[5];
+    const bool read = (*it)[1] == "GET";
+    EXPECT_TRUE(!read || body.empty()) << body;
+    const auto answer = read ? server().get(path) : server().post(path, body);
+    EXPECT_EQ(answer.status, std::stoi((*it)[3])) << body << answer.body;
+    if (body.find("\"stream\"") != std::string::npos) {
       EXPECT_EQ(events_of(answer.body).back(), "[DONE]");
+    } else if (answer.status != 200) {
+      ASSERT_FALSE(code.empty()) << body;
+      EXPECT_EQ(answer.json["error"]["code"], code.substr(1)) << body;
+    } else {
+      EXPECT_FALSE(answer.json.is_discarded()) << answer.body;
+      EXPECT_FALSE(answer.json.contains("error")) << answer.body;
+      EXPECT_EQ(answer.json.contains("choices"), path.ends_with("completions")) << answer.body;
     }
   }
-  EXPECT_GE(examples, 12);
+  EXPECT_GE(examples, 14);
 }
 
 }  // namespace

@@ -232,8 +232,16 @@ TEST(Limits, LimitsBodies) {
   EXPECT_EQ(answer.status, 413);
   EXPECT_EQ(answer.json["error"]["code"], "body_too_large");
   EXPECT_EQ(small.get("/health").status, 200);
-  EXPECT_EQ(small.post(complete, Json{{"prompt", "x"}, {"stop", std::string(1025, 'x')}}).status,
-            413);
+}
+
+// What is the longest still goes.
+TEST(Limits, FieldsAreTakenUpToTheirLengths) {
+  const auto status = [](Json fields) {
+    fields.update({{"prompt", "a"}, {"max_tokens", 1}});
+    return server().post(complete, fields).status;
+  };
+  EXPECT_EQ(status({{"stop", std::vector<std::string>(16, std::string(1024, 'x'))}}), 200);
+  EXPECT_EQ(status({{"user", std::string(256, 'x')}}), 200);
 }
 
 // However a request is framed, it has one size and one time.

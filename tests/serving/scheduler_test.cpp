@@ -4,6 +4,7 @@
 
 #include "served.h"
 #include "serving/api_error.h"
+#include "serving/running_request.h"
 
 namespace sol::test {
 namespace {
@@ -78,6 +79,27 @@ TEST(Scheduler, MemoryThatRunsOutIsSaidAndTheServerGoesOn) {
       EXPECT_THAT(answer.headers, testing::Contains(testing::Pair("Retry-After", "1")));
     }
     EXPECT_EQ(server.post(complete, completion({{"max_tokens", 2}})).status, 200);  // dense
+  }
+}
+
+// Nothing runs here: a stream that waits says that it is there.
+TEST(EventStream, SaysThatItIsStillThere) {
+  const ServedModel served = load_served(false);
+  Metrics metrics;
+  Scheduler scheduler(served, {.batch = 1, .queue = 2, .cache_tokens = 1024}, metrics);
+  std::atomic<int> unfinished{0};
+  const auto running = std::make_shared<RunningRequest>(
+      read_completion({{"prompt", "a"}, {"stream", true}}, served, uint64_t{1}), served, scheduler,
+      unfinished);
+  constexpr std::chrono::milliseconds silence{50};
+  const auto begin = std::chrono::steady_clock::now();
+  EventStream events(running, silence);
+  for (int sign = 1; sign <= 2; ++sign) {
+    std::string text;
+    while (text.empty()) text = events.next(std::chrono::milliseconds{1});
+    EXPECT_EQ(text, ": still here\n\n");
+    EXPECT_FALSE(events.ended());
+    EXPECT_GT(std::chrono::steady_clock::now() - begin, sign * silence);
   }
 }
 
