@@ -112,6 +112,8 @@ void Connection::end_request() {
   empty_lines_ = 0;
   begun_ = false;
   body_is_read_ = true;
+  waited_to_write_ = {};
+  written_ = 0;
   deadline_ = Clock::now() + limits_.idle;
 }
 
@@ -184,16 +186,26 @@ ssize_t Connection::read(char* data, size_t size) {
   return static_cast<ssize_t>(count);
 }
 
+std::chrono::milliseconds Connection::patience_left() const {
+  using std::chrono::milliseconds;
+  if (limits_.write == milliseconds{}) return {};
+  const milliseconds earned(1000 * written_ / limits_.least_rate);
+  return std::max(milliseconds{},
+                  limits_.write + earned - std::chrono::ceil<milliseconds>(waited_to_write_));
+}
+
 bool Connection::wait_to_write() const {
   const auto begin = Clock::now();
-  while (!wait_for(socket_, POLLOUT, std::min(slice, limits_.write))) {
+  const std::chrono::milliseconds patience = patience_left();
+  while (!wait_for(socket_, POLLOUT, std::min(slice, patience))) {
     const auto now = Clock::now();
-    if (now - begin >= limits_.write) return false;
+    if (now - begin >= patience) return false;
     if (!ending_.writing) continue;
     // For all that is left to say, not for each piece of it.
     if (!last_word_) last_word_ = now + last_write;
     if (now >= *last_word_) return false;
   }
+  waited_to_write_ += Clock::now() - begin;
   return true;
 }
 
@@ -214,6 +226,7 @@ bool Connection::write_all(const char* data, size_t size) const {
     const ssize_t sent = send(socket_, data + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       done += static_cast<size_t>(sent);
+      written_ += sent;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (!wait_to_write()) return false;
     } else if (errno != EINTR) {

@@ -21,7 +21,11 @@ namespace sol {
 struct ConnectionLimits {
   std::chrono::milliseconds idle{5000};      // for the first byte of a request
   std::chrono::milliseconds request{30000};  // for all of it
-  std::chrono::milliseconds write{30000};    // for each piece that the client is slow to take
+  // What a client may be waited for while it takes an answer, in all: so long, and as long as what
+  // it has taken needs at the least rate. One that takes a byte now and then would hold a thread
+  // for ever.
+  std::chrono::milliseconds write{30000};
+  int64_t least_rate = 1024;  // bytes a second
 };
 
 // How far the server's end has come.
@@ -89,6 +93,7 @@ class Connection final : public httplib::Stream {
   void read_piece();
   std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
   void drop(size_t count);
+  std::chrono::milliseconds patience_left() const;
   bool wait_to_write() const;
   bool write_all(const char* data, size_t size) const;
 
@@ -102,6 +107,8 @@ class Connection final : public httplib::Stream {
   std::string shown_;  // what httplib has not read yet of the request that it is shown
   bool begun_ = false, body_is_read_ = true, closing_ = false, gone_ = false, broken_ = false;
   int empty_lines_ = 0;                                 // before the request
+  mutable Clock::duration waited_to_write_{};           // for the client to take the answer
+  mutable int64_t written_ = 0;                         // bytes of it
   mutable std::optional<Clock::time_point> last_word_;  // by when, once the server ends
   size_t lingering_bytes_ = 0;
 };

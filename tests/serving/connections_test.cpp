@@ -1,12 +1,14 @@
 // Clients that hold connections: idle, slow, too many at once, or at the server's end.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
 
 #include "raw_client.h"
 #include "served.h"
+#include "serving/connection.h"
 
 namespace sol::test {
 namespace {
@@ -27,6 +29,39 @@ TestServer with_threads(int threads) {
   HttpOptions http;
   http.threads = threads;
   return TestServer(TestServer::default_options(), http);
+}
+
+// Whether so many bytes reach a client that takes 4 KiB twenty times a second.
+bool reach_a_slow_client(size_t bytes, const ConnectionLimits& limits) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  const int room = 4096;
+  setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+  std::thread client([&] {
+    std::array<char, 4096> buffer;
+    while (recv(ends[0], buffer.data(), buffer.size(), 0) > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  });
+  const Ending ending;
+  bool written = false;
+  {
+    Connection connection(ends[1], limits, ending);
+    const std::string answer(bytes, 'x');
+    written = connection.write(answer.data(), answer.size()) > 0;
+  }
+  client.join();
+  close(ends[0]);
+  return written;
+}
+
+TEST(Connections, AClientThatTakesItsAnswerTooSlowlyIsGivenUp) {
+  ConnectionLimits limits;
+  limits.write = std::chrono::milliseconds(300);  // longer than it waits for any piece
+  limits.least_rate = 1 << 20;
+  EXPECT_FALSE(reach_a_slow_client(256 << 10, limits));
+  // As long as it takes: more than that time in all, but not too slow.
+  limits.least_rate = 1024;
+  EXPECT_TRUE(reach_a_slow_client(64 << 10, limits));
 }
 
 TEST(Connections, ThoseThatSayNothingKeepNobodyWaiting) {
