@@ -32,27 +32,28 @@ std::vector<int32_t> read_text(const Json& text, const std::string& name,
 
 struct Prompt {
   std::string name;  // as errors call it: "prompt", or "prompt[3]" of a list
-  std::vector<int32_t> ids;
+  const Json* json;
 };
 
-std::vector<Prompt> read_prompts(RequestFields& fields, const ServedModel& served) {
+// Looks at nothing but their number: what is in them takes time.
+std::vector<Prompt> find_prompts(RequestFields& fields) {
   const Json* prompt = fields.find("prompt");
   if (!prompt) throw bad_field("prompt", "is missing", "missing");
-  if (prompt->is_string()) return {{"prompt", read_text(*prompt, "prompt", served)}};
-  if (!prompt->is_array() || prompt->empty())
+  if (!prompt->is_string() && (!prompt->is_array() || prompt->empty()))
     throw bad_field("prompt",
                     "must be a text, a list of texts or token ids, or a list of such lists",
                     "invalid_type");
-  if (prompt->front().is_number()) return {{"prompt", read_ids(*prompt, "prompt", served)}};
+  if (prompt->is_string() || prompt->front().is_number()) return {{"prompt", prompt}};
   std::vector<Prompt> prompts;
-  for (const Json& item : *prompt) {
-    const std::string name = fmt::format("prompt[{}]", prompts.size());
-    if (!item.is_string() && !item.is_array())
-      throw bad_field(name, "must be a text or a list of token ids", "invalid_type");
-    prompts.push_back(
-        {name, item.is_string() ? read_text(item, name, served) : read_ids(item, name, served)});
-  }
+  for (const Json& item : *prompt)
+    prompts.push_back({fmt::format("prompt[{}]", prompts.size()), &item});
   return prompts;
+}
+
+std::vector<int32_t> read_prompt(const Prompt& prompt, const ServedModel& served) {
+  if (prompt.json->is_string()) return read_text(*prompt.json, prompt.name, served);
+  if (prompt.json->is_array()) return read_ids(*prompt.json, prompt.name, served);
+  throw bad_field(prompt.name, "must be a text or a list of token ids", "invalid_type");
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ CompletionRequest read_completion(const Json& json, const ServedModel& served, c
   RequestFields fields(json);
   CompletionRequest request;
   const CommonFields common = read_common(fields, served, party, request);
-  std::vector<Prompt> prompts = read_prompts(fields, served);
+  const std::vector<Prompt> prompts = find_prompts(fields);
   const auto max_tokens = fields.integer("max_tokens", 0);
   const auto logprobs = fields.integer("logprobs", 0, most_alternatives);
   if (logprobs) request.logprobs = static_cast<int>(*logprobs);
@@ -80,10 +81,12 @@ CompletionRequest read_completion(const Json& json, const ServedModel& served, c
                     fmt::format("{} prompts with {} choices each are more than {}", prompts.size(),
                                 common.choices, most_choices),
                     "out_of_range");
-  for (Prompt& prompt : prompts) {
-    const int answer = answer_length(prompt.ids.size(), max_tokens, default_answer, served,
-                                     prompt.name, "max_tokens");
-    add_jobs(request, common, std::move(prompt.ids), answer);
+  // One after the other, so that nobody's second prompt is read where the first does not fit.
+  for (const Prompt& prompt : prompts) {
+    std::vector<int32_t> ids = read_prompt(prompt, served);
+    const int answer =
+        answer_length(ids.size(), max_tokens, default_answer, served, prompt.name, "max_tokens");
+    add_jobs(request, common, std::move(ids), answer);
   }
   return request;
 }
