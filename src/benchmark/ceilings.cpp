@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/large_memory.h"
 #include "base/stopwatch.h"
+#include "base/system_memory.h"
 #include "base/threads.h"
 #include "kernels/dnnl_matmul.h"
 #include "kernels/kernels.h"
@@ -20,11 +21,6 @@ namespace {
 
 constexpr int64_t kReadGrain = 128;  // integers (Kernels::largest_of)
 constexpr int kSize = 4096;          // of the square weights
-
-uint64_t available_bytes() {
-  const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : 0;
-}
 
 // Puts the number of threads back.
 class ThreadCount {
@@ -54,10 +50,10 @@ uint64_t last_level_cache_bytes() {
 MemoryReader::MemoryReader(int max_threads, uint64_t wanted) {
   if (wanted == 0) wanted = std::max<uint64_t>(4 * last_level_cache_bytes(), uint64_t{1} << 30);
   constexpr uint64_t kGrainBytes = kReadGrain * sizeof(int32_t);
-  const uint64_t bytes = std::min(wanted, available_bytes() / 2) / kGrainBytes * kGrainBytes;
+  const uint64_t bytes = std::min(wanted, available_memory() / 2) / kGrainBytes * kGrainBytes;
   if (bytes < std::min(wanted, 2 * last_level_cache_bytes()) / kGrainBytes * kGrainBytes) {
     fail("the memory's speed cannot be measured: {} MiB are free, {} MiB are needed",
-         available_bytes() >> 20, wanted >> 20);
+         available_memory() >> 20, wanted >> 20);
   }
   // As weights lie: in huge pages where the system allows it.
   data_ = reinterpret_cast<int32_t*>(memory_.allocate(bytes));
