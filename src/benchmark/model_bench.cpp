@@ -77,7 +77,8 @@ class Measurement {
 
   std::vector<int32_t> tokens_of(int count) const {
     std::vector<int32_t> ids(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) ids[i] = static_cast<int32_t>((int64_t{i} * 7919) % config_.vocab_size);
+    for (int i = 0; i < count; ++i)
+      ids[i] = static_cast<int32_t>((int64_t{i} * 7919) % config_.vocab_size);
     return ids;
   }
 
