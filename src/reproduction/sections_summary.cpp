@@ -11,26 +11,34 @@ namespace {
 
 const Figure nothing{"", nullptr};
 
-// The policies of one family against fixed budgets.
+// A policy against fixed budgets; the paper compares at the requested ones.
+void add_comparison(const StudyFamily& family, const std::string& name, const SweepView& view,
+                    Matching matching, FigureTable& table) {
+  const Comparison* row = view.summary.find("fixed", matching, Scope::inside);
+  if (!row) return;
+  const bool requested = matching == Matching::requested;
+  const PairedTest& test = row->test;
+  const PaperComparison* paper = requested ? paper_comparison(name, view.sweep.space) : nullptr;
+  const auto relative = [&](double difference) {
+    return signed_number(100 * difference / test.baseline.mean, 1);
+  };
+  const char* at = requested ? "the requested budgets" : "its averages";
+  table.add({family.title,
+             fmt::format("{}: mean perplexity against fixed at {}, 95 % interval", name, at),
+             {fmt::format("{} % ({} .. {})", relative(test.difference.mean),
+                          relative(row->interval.low), relative(row->interval.high)),
+              test.relative()},
+             paper ? signed_percent(paper->relative) : nothing});
+  table.add({family.title, fmt::format("{}: budgets at which it is better than that", name),
+             share_of(test.win_rate), paper ? share_of(paper->win_rate) : nothing});
+}
+
 void add_comparisons(ReportInput& input, const StudyFamily& family, FigureTable& table) {
   for (const std::string& name : swept_controllers(input.study())) {
     const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
-    const Comparison* row =
-        view ? view->summary.find("fixed", Matching::realised, Scope::inside) : nullptr;
-    if (!row) continue;
-    const PairedTest& test = row->test;
-    const PaperComparison* paper = paper_comparison(name, view->sweep.space);
-    const auto relative = [&](double difference) {
-      return signed_number(100 * difference / test.baseline.mean, 1);
-    };
-    table.add({family.title,
-               fmt::format("{}: mean perplexity against fixed, 95 % interval", name),
-               {fmt::format("{} % ({} .. {})", relative(test.difference.mean),
-                            relative(row->interval.low), relative(row->interval.high)),
-                test.relative()},
-               paper ? signed_percent(paper->relative) : nothing});
-    table.add({family.title, fmt::format("{}: budgets at which it is better than fixed", name),
-               share_of(test.win_rate), paper ? share_of(paper->win_rate) : nothing});
+    if (!view) continue;
+    for (const Matching matching : {Matching::realised, Matching::requested})
+      add_comparison(family, name, *view, matching, table);
     table.add({family.title, fmt::format("{}: requests met on every axis", name),
                share_of(view->summary.adherence.front().all_axes_share), nothing});
   }
