@@ -1,9 +1,8 @@
 // A study's directory: what every finished job found.
 //   study.json         the study and the model; a directory holds one study
 //   controllers/       F/C: the trained controllers
-//   jobs/              one file per finished job; its name is the job's; JOB.failed.txt says why
-//   one
-//                      has none
+//   jobs/              one file per finished job; its name is the job's
+//                      (JOB.failed.txt: why one has none)
 //   report.html, report.md, csv/  made from the jobs at any time
 #pragma once
 
