@@ -22,6 +22,9 @@ double now() {
 std::string alive_key(int rank) {
   return fmt::format("alive/{}", rank);
 }
+std::string read_key(int rank) {
+  return fmt::format("read/{}", rank);
+}
 
 constexpr const char* failure_key = "failure";
 constexpr const char* done = "done";
@@ -59,7 +62,8 @@ Liveness::~Liveness() {
   try {
     std::unique_lock lock(mutex_);
     board_->set(alive_key(rank_), done);
-    // After a failure nobody is waited for: report() has done that.
+    // After another's failure for those only who have not heard of it, which is read here.
+    if (rank_ == 0 && !why_.empty()) wait_for_readers(lock);
     while (rank_ == 0 && why_.empty() && !reported_) {
       look_around();
       bool all = true;
@@ -86,7 +90,7 @@ void Liveness::fail_with(const std::string& why) {
 void Liveness::read_failure() {
   if (!board_->has(failure_key)) return;
   const std::string why = board_->get(failure_key);
-  board_->set(fmt::format("read/{}", rank_), "1");
+  board_->set(read_key(rank_), "1");
   fail_with(why);
 }
 
@@ -140,17 +144,20 @@ void Liveness::report(const std::string& why) noexcept {
     if (board_->has(failure_key)) return;
     reported_ = true;
     board_->set(failure_key, fmt::format("rank {}: {}", rank_, why));
-    const double deadline = now() + report_patience;
-    for (bool all = false; !all && now() < deadline;) {
-      changed_.wait_for(lock, seconds(0.05));
-      all = true;
-      for (int r = 0; r < size_; ++r) {
-        if (r == rank_ || signs_[static_cast<size_t>(r)].done) continue;
-        all = all && board_->has(fmt::format("read/{}", r));
-      }
-    }
+    board_->set(read_key(rank_), "1");
+    wait_for_readers(lock);
   } catch (const std::exception&) {
     // Nobody is left to be told.
+  }
+}
+
+void Liveness::wait_for_readers(std::unique_lock<std::mutex>& lock) {
+  const double deadline = now() + report_patience;
+  for (bool all = false; !all && now() < deadline;) {
+    all = true;
+    for (int r = 0; r < size_; ++r)
+      all = all && (r == rank_ || signs_[static_cast<size_t>(r)].done || board_->has(read_key(r)));
+    if (!all) changed_.wait_for(lock, seconds(0.02));
   }
 }
 

@@ -35,7 +35,7 @@ class Liveness {
  public:
   Liveness(std::unique_ptr<SharedBoard> board, int rank, int size, const LivenessOptions& options);
   // Says that this rank is done, which is no failure. Rank 0, whose process holds the board, waits
-  // for the others to be done as well, or gone.
+  // for the others to be done as well, or gone; where one has failed, until they have read why.
   ~Liveness();
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;
@@ -52,6 +52,7 @@ class Liveness {
  private:
   void watch(std::stop_token stop);
   void read_failure();
+  void wait_for_readers(std::unique_lock<std::mutex>& lock);  // of a failure; a second at most
   void look_around();
   void fail_with(const std::string& why);
 

@@ -94,6 +94,34 @@ TEST_F(LivenessTest, AReportReachesTheOthers) {
   EXPECT_EQ(store_->values.at("failure"), "rank 1: out of memory");
 }
 
+// The board is in the leader's process: who has not read yet why all must end could not any more.
+TEST_F(LivenessTest, TheLeaderWaitsUntilTheOthersHaveReadAReport) {
+  auto leader = std::make_unique<Liveness>(std::make_unique<Board>(store_), 0, 3,
+                                           LivenessOptions{.silence_seconds = 60});
+  const auto set = [&](const std::string& key, const std::string& value) {
+    const std::lock_guard lock(store_->mutex);
+    store_->values[key] = value;
+  };
+  set("failure", "rank 1: disk full");
+  set("read/1", "1");
+  leader->look_for_report(30);
+  EXPECT_EQ(leader->why(), "rank 1: disk full");
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    set("read/2", "1");
+  });
+  leader.reset();
+  EXPECT_TRUE(store_->values.contains("read/2"));
+  // A process that is gone reads nothing, and is not waited for for long.
+  store_->values.erase("read/2");
+  leader = std::make_unique<Liveness>(std::make_unique<Board>(store_), 0, 3,
+                                      LivenessOptions{.silence_seconds = 60});
+  leader->look_for_report(30);
+  const Stopwatch time;
+  leader.reset();
+  EXPECT_LT(time.seconds(), 10);
+}
+
 // Who has lost a connection need not wait for the next look around.
 TEST_F(LivenessTest, AReportIsFoundWhenItIsLookedFor) {
   Liveness leader(std::make_unique<Board>(store_), 0, 2,
