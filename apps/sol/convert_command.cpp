@@ -12,6 +12,7 @@
 #include "engine/convert.h"
 #include "engine/converted_weights.h"
 #include "model/llama2c.h"
+#include "model/safetensors.h"
 #include "policy/import_checkpoint.h"
 #include "policy/network.h"
 #include "training/config.h"
@@ -28,16 +29,9 @@ struct ConvertFlags {
   std::filesystem::path source, tokenizer, config;
 };
 
-uint64_t size_of_weights(const std::filesystem::path& dir) {
-  uint64_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(dir))
-    if (entry.path().extension() == ".safetensors") bytes += entry.file_size();
-  return bytes;
-}
-
 void convert_from_llama2c(const ConvertFlags& flags) {
   if (flags.tokenizer.empty()) fail("--from llama2c needs the model's --tokenizer FILE");
-  convert_llama2c(flags.source, flags.tokenizer, flags.out);
+  convert_llama2c(flags.source, flags.tokenizer, flags.out, interrupt_token());
   print("{}: a Hugging Face directory of {}\n", flags.out.string(), flags.source.string());
 }
 
@@ -73,9 +67,9 @@ void convert_from_shape(const ConvertFlags& flags) {
   if (flags.tokenizer.empty()) fail("--from shape needs a --tokenizer: a model directory's");
   set_thread_count(flags.threads);
   const LlamaConfig& config = find_shape(flags.source.string());
-  write_random_model(config, DType::bf16, flags.tokenizer, flags.out);
+  write_random_model(config, DType::bf16, flags.tokenizer, flags.out, interrupt_token());
   print("{}: random weights in the shape of {}, {:.2f} GB\n", flags.out.string(),
-        flags.source.string(), static_cast<double>(size_of_weights(flags.out)) / 1e9);
+        flags.source.string(), static_cast<double>(stored_bytes(flags.out)) / 1e9);
 }
 
 void convert_model_weights(const ConvertFlags& flags) {
@@ -93,8 +87,8 @@ void convert_model_weights(const ConvertFlags& flags) {
       },
       interrupt_token());
   line.finish();
-  const auto before = static_cast<double>(size_of_weights(from));
-  const auto after = static_cast<double>(size_of_weights(flags.out));
+  const auto before = static_cast<double>(stored_bytes(from));
+  const auto after = static_cast<double>(stored_bytes(flags.out));
   print("{}: {} weights, {:.1f} MB, {:.1f} % of {}\n", flags.out.string(), flags.weights,
         after / 1e6, 100 * after / before, from.string());
 }

@@ -11,8 +11,10 @@
 #include "commands.h"
 #include "common.h"
 #include "engine/converted_weights.h"
+#include "engine/pack_weights.h"
 #include "kernels/compressed.h"
 #include "model/llama_weights.h"
+#include "sol/error.h"
 #include "sol/tokenizer.h"
 
 namespace sol::app {
@@ -40,11 +42,21 @@ void count(Inspection& result, const TensorView& tensor, int64_t parameters,
   result.parameters += parameters;
   result.bytes += static_cast<int64_t>(tensor.bytes.size());
   result.parameters_of_type[type] += parameters;
-  if (tensor.type == DType::u8) return;  // codes and scales
-  if (const auto element = tensor.first_not_finite())
-    result.problems.push_back(
-        fmt::format("cannot run: tensor {}: element {} is infinite or not a number",
-                    tensor.describe(), *element));
+}
+
+// Adds what a check that loading makes has against these weights.
+template <typename Weights>
+void examine(Inspection& result, void (*check)(const Weights&), const Weights& weights) {
+  try {
+    check(weights);
+  } catch (const Error& error) {
+    result.problems.push_back(fmt::format("cannot run: {}", error.what()));
+  }
+}
+
+void count_floats(Inspection& result, const TensorView& tensor) {
+  count(result, tensor, tensor.count(), std::string(to_string(tensor.type)));
+  examine(result, require_finite, tensor);
 }
 
 // Every weight once: a tied head is the embedding.
@@ -54,32 +66,30 @@ void count_original(Inspection& result) {
   for (const LlamaLayerWeights& layer : weights.layers)
     all.insert({layer.input_norm, layer.q, layer.k, layer.v, layer.o, layer.post_norm, layer.gate,
                 layer.up, layer.down});
-  for (const TensorView* tensor : all)
-    count(result, *tensor, tensor->count(), std::string(to_string(tensor->type)));
+  for (const TensorView* tensor : all) count_floats(result, *tensor);
 }
 
 void count_converted(Inspection& result) {
   const ConvertedWeights weights =
       find_converted_weights(result.config, result.store, result.conversion->type);
   std::map<const TensorView*, ConvertedMatrix> matrices;
-  const auto vector = [&](const TensorView* tensor) {
-    count(result, *tensor, tensor->count(), std::string(to_string(tensor->type)));
-  };
   const auto add = [&](const ConvertedMatrix& matrix) { matrices.emplace(matrix.tensor, matrix); };
-  vector(weights.final_norm);
+  count_floats(result, *weights.final_norm);
   add(weights.embedding);
   add(weights.head);
   for (const ConvertedLayer& layer : weights.layers) {
-    vector(layer.input_norm);
-    vector(layer.post_norm);
+    count_floats(result, *layer.input_norm);
+    count_floats(result, *layer.post_norm);
     for (const ConvertedMatrix& matrix :
          {layer.q, layer.k, layer.v, layer.o, layer.gate_up, layer.down})
       add(matrix);
   }
-  for (const auto& [tensor, matrix] : matrices)
+  for (const auto& [tensor, matrix] : matrices) {
     count(result, *tensor, int64_t{matrix.in} * matrix.out,
           kernels::is_compressed(matrix.type) ? std::string(to_string(matrix.type))
                                               : std::string(to_string(tensor->type)));
+    examine(result, check_converted, matrix);
+  }
 }
 
 // What the other commands would refuse, beside the weights themselves.

@@ -25,7 +25,7 @@ struct PlanFlags {
 void print_memory(const FrozenModel& model, const TrainingConfig& config,
                   const MachineMemory& machine) {
   const int processes = machine.processes;
-  const MemoryPlan plan = plan_memory(model, config, processes);
+  const MemoryPlan plan = plan_memory(model, config, processes, machine.deterministic);
   print("memory{}\n", processes > 1 ? fmt::format(" of each of {} processes", processes) : "");
   print("  {:<36}{:>10}{}\n", "weights, as loaded", format_bytes(machine.weights),
         processes > 1 && weight_copies(model, processes) == 1 ? "  once for all" : "");
@@ -110,7 +110,8 @@ void run_plan(PlanFlags& flags) {
         config.name, file_name(flags.model.model_dir()),
         static_cast<double>(model->parameter_count()) / 1e6, weights_name(*model),
         config.space.size(), config.context, config.horizon, config.schedules, config.batch);
-  const auto machine = MachineMemory::alone(flags.processes, weights, available);
+  const auto machine =
+      MachineMemory::alone(flags.processes, weights, available, flags.model.deterministic);
   print_memory(*model, config, machine);
   require_memory(*model, config, machine);
   note("measuring");

@@ -153,7 +153,8 @@ void train(TrainFlags& flags, const RankEnvironment& ranks, ProcessGroup& group)
                    {.processes = ranks.local_size,
                     .all_processes = ranks.size,
                     .weights = after - std::min(after, before),
-                    .available = available});
+                    .available = available,
+                    .deterministic = flags.options.deterministic});
   }
   const auto tokenizer = load_flagged_tokenizer(flags.model, *model);
   // From here on there is something to tidy up before ending.

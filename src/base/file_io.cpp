@@ -31,17 +31,6 @@ int open_directory(const std::filesystem::path& dir) {
   return descriptor;
 }
 
-// The name of the rename lives in the directory: without this a power cut could undo it.
-void flush_directory(const std::filesystem::path& dir) {
-  const int descriptor = open_directory(dir);
-  const int result = ::fsync(descriptor);
-  const int reason = errno;
-  ::close(descriptor);
-  // Some file systems have no such operation for directories; there is nothing to flush then.
-  if (result != 0 && reason != EINVAL && reason != ENOTSUP)
-    fail("{}: cannot flush directory: {}", dir.string(), std::strerror(reason));
-}
-
 // Where the content of `path` lies: itself, or what its links lead to. Empty for a character device
 // or a pipe, which are written to as they are.
 std::filesystem::path file_to_replace(const std::filesystem::path& path) {
@@ -102,18 +91,12 @@ long process_of_temporary(std::string_view name) {
   return take_number(name, "") >= 0 && name.empty() ? process : 0;
 }
 
-// Removes what earlier processes that were killed have left in the directory. One is dead when no
-// process has its number, and nobody has its file locked either: a process of another container has
-// numbers of its own.
+// Removes what earlier processes that were killed have left in the directory.
 void remove_stale_temporaries(const std::filesystem::path& dir) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(dir, ignored)) {
     const long process = process_of_temporary(entry.path().filename().native());
-    if (process <= 0 || ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
-    const int descriptor = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor < 0) continue;
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
-    ::close(descriptor);
+    if (process > 0 && is_left_behind(entry.path(), process)) ::unlink(entry.path().c_str());
   }
 }
 
@@ -185,6 +168,26 @@ void flush_file(const std::filesystem::path& path) {
   const int reason = errno;
   ::close(descriptor);
   if (result != 0) fail("{}: cannot be written: {}", path.string(), std::strerror(reason));
+}
+
+void flush_directory(const std::filesystem::path& dir) {
+  const int descriptor = open_directory(dir);
+  const int result = ::fsync(descriptor);
+  const int reason = errno;
+  ::close(descriptor);
+  // Some file systems have no such operation for directories; there is nothing to flush then.
+  if (result != 0 && reason != EINVAL && reason != ENOTSUP)
+    fail("{}: cannot flush directory: {}", dir.string(), std::strerror(reason));
+}
+
+bool is_left_behind(const std::filesystem::path& path, long process) {
+  if (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) return false;
+  // Without O_NONBLOCK the opening of a pipe would wait for somebody who writes.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  const bool unlocked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  ::close(descriptor);
+  return unlocked;
 }
 
 void ensure_writable_directory(const std::filesystem::path& dir) {

@@ -31,6 +31,15 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit = defaul
 // system's reason.
 void flush_file(const std::filesystem::path& path);
 
+// Likewise of a directory's names: without it a power cut could undo a rename there, or what was
+// made. Nothing where the file system has no such operation.
+void flush_directory(const std::filesystem::path& dir);
+
+// Whether the process of this number that made a file or directory has ended: no process has the
+// number, and nobody has what it made locked either, as a process of another container has numbers
+// of its own. False where the file system has no locks.
+bool is_left_behind(const std::filesystem::path& path, long process);
+
 // Creates the directory and its parents. Throws Error when that fails or when the path is not a
 // directory one can write to: called before long work starts, not after it.
 void ensure_writable_directory(const std::filesystem::path& dir);

@@ -244,7 +244,8 @@ TensorStore make_random_weights(const LlamaConfig& config, DType stored) {
 }
 
 void write_random_model(const LlamaConfig& config, DType stored,
-                        const std::filesystem::path& tokenizer, const std::filesystem::path& out) {
+                        const std::filesystem::path& tokenizer, const std::filesystem::path& out,
+                        const std::stop_token& stop) {
   require_storable(stored);
   const std::shared_ptr<const Tokenizer> known = Tokenizer::load(tokenizer);
   if (known->vocab_size() > config.vocab_size)
@@ -256,7 +257,8 @@ void write_random_model(const LlamaConfig& config, DType stored,
   for (const Weight& weight : weights_of(config)) {
     const size_t place = tensors.size();
     tensors.push_back({weight.name, stored, shape_of(weight),
-                       [&filler, weight, place](std::span<std::byte> bytes) {
+                       [&filler, &stop, weight, place](std::span<std::byte> bytes) {
+                         if (stop.stop_requested()) throw Cancelled();
                          filler.fill(weight, place, bytes.data());
                        }});
   }

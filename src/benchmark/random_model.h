@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string_view>
 
 #include "engine/cpu_model.h"
@@ -32,8 +33,10 @@ TensorStore make_random_weights(const LlamaConfig& config, DType stored);
 
 // The same as a Hugging Face directory at `out`, which must not exist or be empty, with the
 // tokenizer of the directory `tokenizer`; written tensor by tensor. Throws Error when the tokenizer
-// has more tokens than the shape, or something cannot be written; nothing is left behind then.
+// has more tokens than the shape, or something cannot be written, Cancelled when `stop` was
+// requested; nothing is left behind then.
 void write_random_model(const LlamaConfig& config, DType stored,
-                        const std::filesystem::path& tokenizer, const std::filesystem::path& out);
+                        const std::filesystem::path& tokenizer, const std::filesystem::path& out,
+                        const std::stop_token& stop = {});
 
 }  // namespace sol

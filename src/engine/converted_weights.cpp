@@ -168,8 +168,8 @@ void check_converted(const ConvertedMatrix& matrix) {
     if (kernels::first_bad_code(row, matrix.type, columns) >= 0) bad_code.store(r);
   });
   if (bad_scale >= 0)
-    fail("tensor {}: row {} has a scale that is not finite: the file is damaged", tensor.describe(),
-         bad_scale.load());
+    fail("tensor {}: row {} has a scale that is not finite or too large: the file is damaged",
+         tensor.describe(), bad_scale.load());
   if (bad_code >= 0)
     fail("tensor {}: row {} has a code of -128, but codes lie in -127..127: the file is damaged",
          tensor.describe(), bad_code.load());

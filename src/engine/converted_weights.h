@@ -56,8 +56,8 @@ struct ConvertedWeights {
 ConvertedWeights find_converted_weights(const LlamaConfig& config, const TensorStore& store,
                                         kernels::WeightType type);
 
-// Throws Error naming the tensor for a scale or weight that is not finite, a code that the format
-// does not have, or memory that is not aligned as it says.
+// Throws Error naming the tensor for a scale or weight that is not finite or too large, a code that
+// the format does not have, or memory that is not aligned as it says.
 void check_converted(const ConvertedMatrix& matrix);
 
 }  // namespace sol

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/fail.h"
@@ -46,15 +48,21 @@ void write_row(const float* x, int n, WeightType type, std::byte* out) {
     k.store(x, n, type == WeightType::f32 ? ElementType::f32 : ElementType::bf16, out);
 }
 
-// Whether all exponent bits of any of `count` elements are set. Written so that compilers vectorise
-// it.
+// largest_weight as F32 and BF16, and what F16 has of finite weights.
+constexpr uint32_t largest_f32 = std::bit_cast<uint32_t>(largest_weight);
+constexpr uint16_t largest_bf16 = largest_f32 >> 16, largest_f16 = 0x7bff;
+static_assert(largest_f32 == uint32_t{largest_bf16} << 16);
+
+// Whether any of `count` elements is larger than `largest` or NaN, whose magnitudes' bits are the
+// larger numbers. Written so that compilers vectorise it.
 template <typename Word>
-bool any_exponent_full(const std::byte* data, int64_t count, Word mask) {
+bool any_larger(const std::byte* data, int64_t count, Word largest) {
+  constexpr Word magnitude = std::numeric_limits<Word>::max() / 2;
   Word found = 0;
   for (int64_t i = 0; i < count; ++i) {
     Word word;
     std::memcpy(&word, data + i * static_cast<int64_t>(sizeof(Word)), sizeof(Word));
-    found |= static_cast<Word>((word & mask) == mask);
+    found |= static_cast<Word>((word & magnitude) > largest);
   }
   return found != 0;
 }
@@ -69,20 +77,20 @@ void require_finite(const TensorView& tensor) {
     const int64_t begin = c * chunk, n = std::min(chunk, count - begin);
     const std::byte* data =
         tensor.bytes.data() + begin * static_cast<int64_t>(size_of(tensor.type));
-    bool full = false;
-    if (tensor.type == DType::f32) full = any_exponent_full<uint32_t>(data, n, 0x7f800000u);
-    if (tensor.type == DType::bf16) full = any_exponent_full<uint16_t>(data, n, 0x7f80u);
-    if (tensor.type == DType::f16) full = any_exponent_full<uint16_t>(data, n, 0x7c00u);
-    if (full) bad.store(begin);
+    bool larger = false;
+    if (tensor.type == DType::f32) larger = any_larger(data, n, largest_f32);
+    if (tensor.type == DType::bf16) larger = any_larger(data, n, largest_bf16);
+    if (tensor.type == DType::f16) larger = any_larger(data, n, largest_f16);
+    if (larger) bad.store(begin);
   });
   if (bad < 0) return;
   float value = 0;
   int64_t i = bad;
-  for (read_elements(tensor, i, 1, &value); std::isfinite(value);)
+  for (read_elements(tensor, i, 1, &value); std::abs(value) <= largest_weight;)
     read_elements(tensor, ++i, 1, &value);
   fail(
-      "tensor {} holds {} at element {}: the model file is damaged or its training diverged; "
-      "get another copy of it",
+      "tensor {} holds {} at element {}, not finite or too large: the model file is damaged or its "
+      "training diverged; get another copy of it",
       tensor.describe(), value, i);
 }
 

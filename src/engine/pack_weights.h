@@ -8,7 +8,7 @@
 
 namespace sol {
 
-// Throws Error naming the tensor and the first weight in it that is NaN or infinite.
+// Throws Error naming the tensor and a weight in it that is NaN, infinite or beyond largest_weight.
 void require_finite(const TensorView& tensor);
 
 // The rows of a matrix [rows, columns], F32, F16 or BF16, one after the other as `type`:

@@ -65,7 +65,7 @@ int first_bad_scale(const std::byte* row, WeightType type, int n) {
   for (int s = 0; s < scale_count(type, n); ++s) {
     bf16 scale;
     std::memcpy(&scale, scales + static_cast<int64_t>(sizeof(bf16)) * s, sizeof(bf16));
-    if (!std::isfinite(to_float(scale))) return s;
+    if (!(std::abs(to_float(scale)) < kScaleLimit)) return s;
   }
   return -1;
 }

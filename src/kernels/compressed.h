@@ -39,6 +39,9 @@ inline constexpr float kSmallestFixed = 0x1p-100f;
 alignas(16) inline constexpr int8_t kInt4Values[16] = {-127, -99, -78, -61, -47, -35, -23, -12,
                                                        -2,   10,  22,  35,  49,  64,  82,  105};
 
+// Scales are smaller: times any code's value they are finite.
+inline constexpr float kScaleLimit = 0x1p121f;
+
 // Scales that are tried for a group of 4-bit codes, times the one that maps the largest weight to
 // an end of the values, and how often the best of them is improved by least squares.
 // Not inline: a symbol that the linker shares between files could come from one with instructions
@@ -65,7 +68,7 @@ int64_t dense_stride(WeightType type, int n);
 // Bytes of the whole matrix, rows one after the other.
 int64_t matrix_bytes(const WeightView& w);
 
-// Index of the first scale of a compressed row that is not finite, or -1.
+// Index of the first scale of a compressed row that is not finite or not within kScaleLimit, or -1.
 int first_bad_scale(const std::byte* row, WeightType type, int n);
 // Index of the first code of a compressed row that stands for nothing, int8's -128, or -1: products
 // need not agree on it.

@@ -82,8 +82,9 @@ void require_finite(std::span<const std::byte> bytes, const std::string& name,
   for (size_t i = 0; i < bytes.size(); i += sizeof(float)) {
     float value;
     std::memcpy(&value, bytes.data() + i, sizeof(value));
-    if (!std::isfinite(value))
-      fail("{}: {} holds {} at element {}", where, name, value, i / sizeof(float));
+    if (!(std::abs(value) <= largest_weight))
+      fail("{}: {} holds {} at element {}, not finite or too large", where, name, value,
+           i / sizeof(float));
   }
 }
 
@@ -101,11 +102,13 @@ void to_halves(std::span<const std::byte> from, int64_t heads, int64_t head_dim,
 }
 
 // All tensors under Hugging Face's names; they copy from the mapped file when they are written.
-std::vector<TensorToMake> make_tensors(const Header& h, Reader& reader, const std::string& where) {
+std::vector<TensorToMake> make_tensors(const Header& h, Reader& reader, const std::string& where,
+                                       const std::stop_token& stop) {
   std::vector<TensorToMake> tensors;
   const auto add = [&](const std::string& name, std::vector<int64_t> shape,
                        std::span<const std::byte> from, int64_t heads = 0) {
     tensors.push_back({name, DType::f32, shape, [=](std::span<std::byte> to) {
+                         if (stop.stop_requested()) throw Cancelled();
                          require_finite(from, name, where);
                          if (heads > 0) {
                            to_halves(from, heads, shape[0] / heads, shape[1], to);
@@ -163,12 +166,13 @@ Json config_of(const Header& h) {
 
 }  // namespace
 
-void convert_llama2c(const fs::path& checkpoint, const fs::path& tokenizer, const fs::path& to) {
+void convert_llama2c(const fs::path& checkpoint, const fs::path& tokenizer, const fs::path& to,
+                     const std::stop_token& stop) {
   const MappedFile file(checkpoint);
   const std::string where = checkpoint.string();
   const Header header = read_header(file.bytes(), where);
   Reader reader(file.bytes(), where);
-  const std::vector<TensorToMake> tensors = make_tensors(header, reader, where);
+  const std::vector<TensorToMake> tensors = make_tensors(header, reader, where, stop);
   const Json tokenizer_json = read_llama2c_tokenizer(tokenizer, static_cast<int>(header.vocab));
 
   StagedDirectory staged(to);

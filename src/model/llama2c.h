@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <stop_token>
 
 #include "base/json.h"
 
@@ -21,9 +22,10 @@ Json read_llama2c_tokenizer(const std::filesystem::path& path, int vocab_size);
 // tokenizer_config.json, generation_config.json. Query and key rows are reordered: llama2.c rotates
 // pairs of neighbours, Hugging Face the two halves of a head. `to` appears as a whole or not at
 // all. Throws Error for a file that is not such a checkpoint, sizes that cannot be, a file shorter
-// or longer than its header says, weights that are not finite, a tokenizer that does not fit, and a
-// directory that is not empty.
+// or longer than its header says, weights that are not finite or too large, a tokenizer that does
+// not fit, and a directory that is not empty; Cancelled when `stop` was requested.
 void convert_llama2c(const std::filesystem::path& checkpoint,
-                     const std::filesystem::path& tokenizer, const std::filesystem::path& to);
+                     const std::filesystem::path& tokenizer, const std::filesystem::path& to,
+                     const std::stop_token& stop = {});
 
 }  // namespace sol

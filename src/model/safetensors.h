@@ -36,6 +36,10 @@ struct TensorView {
   std::string describe() const;  // "name BF16 [4096, 256] of model.safetensors"
 };
 
+// The largest magnitude that a weight may have: rounded to BF16, or made of codes and scales, every
+// weight up to it stays finite.
+inline constexpr float largest_weight = 0x1p127f;
+
 // All tensors of one file or of a sharded set. Every header length, offset, shape and dtype is
 // checked against the file's size before use: truncated, oversized, overlapping, reversed or
 // wrapping entries are Errors that name file and tensor.
@@ -68,6 +72,10 @@ class TensorStore {
   std::map<std::string, TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
 };
+
+// Bytes of the files that open_directory reads, and of no others in the directory. Throws Error
+// where it would not find them; a shard that is missing counts as nothing.
+uint64_t stored_bytes(const std::filesystem::path& dir);
 
 // A tensor to be written; `bytes` must hold count * size_of(type) bytes.
 struct TensorToWrite {

@@ -1,5 +1,8 @@
 // TensorStore::open_directory: a model's single file, or its shards.
+#include <map>
 #include <set>
+#include <string>
+#include <system_error>
 
 #include "base/fail.h"
 #include "base/file_io.h"
@@ -36,15 +39,12 @@ void check_shard_name(const std::string& name, const std::string& where) {
     fail("{}: \"{}\" is not the name of a .safetensors file in this directory", where, name);
 }
 
-}  // namespace
-
-TensorStore TensorStore::open_directory(const std::filesystem::path& dir) {
-  if (path_exists(dir / single_name)) return open_file(dir / single_name);
-  const std::filesystem::path index_path = dir / index_name;
-  if (!path_exists(index_path)) fail_without_weights(dir);
-
-  const std::string where = index_path.string();
-  const Json index = read_json(index_path);
+// The shard of each tensor.
+std::map<std::string, std::string> read_index(const std::filesystem::path& dir) {
+  const std::filesystem::path path = dir / index_name;
+  if (!path_exists(path)) fail_without_weights(dir);
+  const std::string where = path.string();
+  const Json index = read_json(path);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object() ||
       index["weight_map"].empty())
     fail("{}: has no \"weight_map\" object naming the shards", where);
@@ -54,12 +54,38 @@ TensorStore TensorStore::open_directory(const std::filesystem::path& dir) {
     check_shard_name(shard.get<std::string>(), where);
     shard_of[tensor] = shard.get<std::string>();
   }
+  return shard_of;
+}
+
+std::set<std::string> names_of_shards(const std::map<std::string, std::string>& shard_of) {
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+  return shards;
+}
+
+}  // namespace
+
+uint64_t stored_bytes(const std::filesystem::path& dir) {
+  const std::set<std::string> names = path_exists(dir / single_name)
+                                          ? std::set<std::string>{single_name}
+                                          : names_of_shards(read_index(dir));
+  uint64_t bytes = 0;
+  for (const std::string& name : names) {
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(dir / name, error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+TensorStore TensorStore::open_directory(const std::filesystem::path& dir) {
+  if (path_exists(dir / single_name)) return open_file(dir / single_name);
+  const std::map<std::string, std::string> shard_of = read_index(dir);
+  const std::string where = (dir / index_name).string();
 
   // Every tensor must lie where the index says: a mixture of two downloads shows here.
   TensorStore store;
-  for (const std::string& shard : shards) {
+  for (const std::string& shard : names_of_shards(shard_of)) {
     const std::filesystem::path path = dir / shard;
     if (!path_exists(path))
       fail("{}: names the shard {}, which is missing in {}", where, shard, dir.string());

@@ -12,6 +12,7 @@ namespace {
 struct Alternative {
   TrainingConfig config;
   int processes = 1, all_processes = 1;
+  bool deterministic = false;
   Precision precision = Precision::automatic;
   uint64_t weights = 0;
   std::string flags{};
@@ -21,7 +22,7 @@ struct Alternative {
 
 uint64_t needed(const FrozenModel& model, const Alternative& a) {
   return static_cast<uint64_t>(a.processes) *
-             plan_memory(model, a.config, a.all_processes, a.precision).total() +
+             plan_memory(model, a.config, a.all_processes, a.deterministic, a.precision).total() +
          static_cast<uint64_t>(weight_copies(model, a.processes)) * a.weights;
 }
 
@@ -87,7 +88,11 @@ std::vector<Lower> ways_to_lower(const FrozenModel& model) {
 
 std::string advice_to_fit(const FrozenModel& model, const TrainingConfig& config,
                           const MachineMemory& machine) {
-  const Alternative as_it_is{config, machine.processes, machine.all_processes, model.precision(),
+  const Alternative as_it_is{config,
+                             machine.processes,
+                             machine.all_processes,
+                             machine.deterministic,
+                             model.precision(),
                              machine.weights};
   const Fits fits = [&](const Alternative& a) { return needed(model, a) <= machine.available; };
   if (fits(as_it_is)) return "";

@@ -1,10 +1,12 @@
 #include "training/memory_plan.h"
 
 #include <algorithm>
-#include <system_error>
+#include <bit>
 
 #include "base/fail.h"
 #include "engine/kv_cache.h"
+#include "model/safetensors.h"
+#include "training/lanes.h"
 
 namespace sol {
 namespace {
@@ -60,12 +62,12 @@ uint64_t torch_logits_bytes(const FrozenModel& model, const TrainingConfig& conf
   return (product({rows, vocabulary, 2}) + product({8192, model.config().hidden_size})) * f32;
 }
 
-// Of a dense pass, in chunks of rows.
+// Of a dense pass, in chunks of rows that several inputs fill together.
 uint64_t pass_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs) {
   const LlamaConfig& c = model.config();
   const int64_t chunk = model.device() == "native" ? 512 : 1024;
   const int64_t rows =
-      std::max(std::min<int64_t>(chunk, config.context), inputs * config.schedules);
+      std::max(std::min(chunk, inputs * config.context), inputs * config.schedules);
   const int64_t attention = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
   return product({rows, 6 * c.hidden_size + 3 * c.intermediate_size + 2 * attention}) * f32;
 }
@@ -90,6 +92,18 @@ uint64_t policy_parameters(const FrozenModel& model, const TrainingConfig& confi
   return count;
 }
 
+// Vectors of all gradients that an update holds. Of several lanes (update.cpp): the network's, what
+// was in it before, the sum so far at each level of halving and the lane at hand. Of several
+// processes while they sum (gloo_group.cpp): the network's, what was in it before, the sum, what is
+// sent, what is received, the pieces that come back and Gloo's own copy of these.
+uint64_t gradient_vectors(const TrainingConfig& config, int processes, bool deterministic) {
+  const int lanes =
+      deterministic ? Lanes::share(config.batch, config.schedules, true, 0, processes).own : 1;
+  const int of_lanes =
+      lanes > 1 ? 3 + static_cast<int>(std::bit_width(static_cast<unsigned>(lanes - 1))) : 0;
+  return static_cast<uint64_t>(std::max(processes > 1 ? 7 : 2, of_lanes));
+}
+
 // What LibTorch keeps of a minibatch for the gradient: inputs, and per layer the normalised input,
 // projections, attention and feed-forward, and several copies of the distribution.
 uint64_t minibatch_bytes(const FrozenModel& model, const TrainingConfig& config) {
@@ -111,7 +125,7 @@ uint64_t MemoryPlan::total() const {
 }
 
 MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, int processes,
-                       Precision precision) {
+                       bool deterministic, Precision precision) {
   if (precision == Precision::automatic) precision = model.precision();
   const int64_t inputs = divide_up(config.batch, processes);
   const int64_t vocabulary = model.config().vocab_size;
@@ -139,7 +153,8 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   // Once for training, twice as the policy that acts (PolicyNetwork copies its matrices), and a
   // copy while a checkpoint is written.
   plan.items.push_back({"policy: parameters", 4 * parameters});
-  plan.items.push_back({"policy: gradients", (processes > 1 ? 5 : 2) * parameters});
+  plan.items.push_back(
+      {"policy: gradients", gradient_vectors(config, processes, deterministic) * parameters});
   plan.items.push_back({"policy: AdamW's moments", 4 * parameters});
   plan.items.push_back({"policy: a minibatch's activations", minibatch_bytes(model, config)});
   plan.items.push_back({"the program and its libraries", program_bytes});
@@ -153,7 +168,8 @@ int weight_copies(const FrozenModel& model, int processes) {
 uint64_t memory_needed(const FrozenModel& model, const TrainingConfig& config,
                        const MachineMemory& machine) {
   const auto processes = static_cast<uint64_t>(machine.processes);
-  return processes * plan_memory(model, config, machine.all_processes).total() +
+  return processes *
+             plan_memory(model, config, machine.all_processes, machine.deterministic).total() +
          static_cast<uint64_t>(weight_copies(model, machine.processes)) * machine.weights;
 }
 
@@ -167,7 +183,7 @@ void require_memory(const FrozenModel& model, const TrainingConfig& config,
                     const MachineMemory& machine) {
   const uint64_t need = memory_needed(model, config, machine);
   if (need <= machine.available) return;
-  const MemoryPlan plan = plan_memory(model, config, machine.all_processes);
+  const MemoryPlan plan = plan_memory(model, config, machine.all_processes, machine.deterministic);
   // Of what a setting can lower: all but the program itself, which is the last.
   const auto largest = std::ranges::max_element(plan.items.begin(), plan.items.end() - 1, {},
                                                 [](const MemoryItem& item) { return item.bytes; });
@@ -185,14 +201,11 @@ void require_memory(const FrozenModel& model, const TrainingConfig& config,
 
 void require_memory_of_weights(const std::filesystem::path& dir, const ModelOptions& options,
                                uint64_t available) {
-  namespace fs = std::filesystem;
   uint64_t stored = 0;
-  std::error_code unknown;  // loading will say what is wrong with them
-  for (fs::directory_iterator entries(dir, unknown), end; !unknown && entries != end;
-       entries.increment(unknown)) {
-    if (entries->path().extension() != ".safetensors") continue;
-    const uint64_t bytes = entries->file_size(unknown);
-    if (!unknown) stored += bytes;
+  try {
+    stored = stored_bytes(dir);
+  } catch (const Error&) {
+    return;  // loading will say what is wrong with them
   }
   // Of float32 in the file, the most that each option could make of it.
   const uint64_t least = options.weights == WeightFormat::int4   ? stored / 8

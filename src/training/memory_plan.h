@@ -24,19 +24,22 @@ struct MemoryPlan {
   std::vector<MemoryItem> gpu_items;
   uint64_t total() const;  // of items
 };
+// `deterministic`: as of the run, whose gradients then are summed by lanes (training/lanes.h).
 // `precision`: of the cache, where it is to be another than the model's.
 MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, int processes,
-                       Precision precision = Precision::automatic);
+                       bool deterministic = false, Precision precision = Precision::automatic);
 
 // A machine that trains, alone or with others.
 struct MachineMemory {
-  int processes = 1;       // on it
-  int all_processes = 1;   // of the run
-  uint64_t weights = 0;    // bytes of the model as loaded
-  uint64_t available = 0;  // bytes for everything, the weights included
+  int processes = 1;           // on it
+  int all_processes = 1;       // of the run
+  uint64_t weights = 0;        // bytes of the model as loaded
+  uint64_t available = 0;      // bytes for everything, the weights included
+  bool deterministic = false;  // the run, as its --deterministic says
 
-  static MachineMemory alone(int processes, uint64_t weights, uint64_t available) {
-    return {processes, processes, weights, available};
+  static MachineMemory alone(int processes, uint64_t weights, uint64_t available,
+                             bool deterministic = false) {
+    return {processes, processes, weights, available, deterministic};
   }
 };
 

@@ -180,7 +180,10 @@ class GradientOfLanes {
   }
 
   std::vector<float> gradients() {
+    size_t count = 0;
+    for (const std::string& name : network_.names()) count += network_.gradient(name).size();
     std::vector<float> out;
+    out.reserve(count);
     for (const std::string& name : network_.names()) {
       const std::span<const float> gradient = network_.gradient(name);
       out.insert(out.end(), gradient.begin(), gradient.end());

@@ -1,7 +1,11 @@
 #include <fstream>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/file_io.h"
 #include "base/json.h"
+#include "model/safetensors.h"
 #include "run_program.h"
 
 namespace sol {
@@ -52,7 +56,36 @@ TEST(InspectCommand, NamesWhatKeepsAModelFromRunning) {
   bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\xff");
   std::ofstream(model / "model.safetensors", std::ios::binary) << bytes;
   EXPECT_NE(problems()[0].get<std::string>().find("cannot run: tensor model."), std::string::npos);
-  EXPECT_NE(run_sol({"inspect", model.string()}).out.find("not a number"), std::string::npos);
+  EXPECT_NE(run_sol({"inspect", model.string()}).out.find("not finite"), std::string::npos);
+}
+
+// What loading refuses of codes and scales.
+TEST(InspectCommand, NamesWhatKeepsAConvertedModelFromRunning) {
+  const test::TemporaryDirectory dir;
+  const std::filesystem::path model = dir.path() / "model";
+  ASSERT_EQ(
+      run_sol({"convert", "-m", golden("tiny_tied_f32"), "--weights", "int8", "-o", model.string()})
+          .code,
+      0);
+  const std::string changed = "model.layers.0.self_attn.q_proj.weight";
+  const TensorStore store = TensorStore::open_directory(model);
+  const std::span<const std::byte> old = store.get(changed).bytes;
+  std::vector<std::byte> bytes(old.begin(), old.end());
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, view] : store.tensors())
+    tensors.push_back({name, view.type, view.shape,
+                       name == changed ? std::span<const std::byte>(bytes) : view.bytes});
+  const auto problems = [&] {
+    write_safetensors(model / "model.safetensors", tensors, store.metadata());
+    const RunResult result = run_sol({"inspect", "--json", model.string()});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return parse_json(result.out, "output").at("problems");
+  };
+  EXPECT_EQ(problems().size(), 1u) << problems();  // no tokenizer
+  bytes[0] = std::byte{0x80};
+  const std::string problem = problems()[0];
+  EXPECT_NE(problem.find("cannot run: tensor " + changed), std::string::npos) << problem;
+  EXPECT_NE(problem.find("a code of -128"), std::string::npos) << problem;
 }
 
 TEST(InspectCommand, SaysThatAModelCanRun) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <stop_token>
 
 #include "sol/tokenizer.h"
 #include "support.h"
@@ -84,6 +85,17 @@ TEST(RandomModel, CanBeWritten) {
   EXPECT_THAT([&] { write_random_model(config, DType::bf16, tokenizer, dir.path() / "other"); },
               throws({"100"}));
   EXPECT_FALSE(std::filesystem::exists(dir.path() / "other"));
+}
+
+TEST(RandomModel, LeavesNothingBehindWhenStopped) {
+  const test::TemporaryDirectory dir;
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_THROW(write_random_model(find_shape("small-27m"), DType::bf16,
+                                  test::source_dir() / "models/default", dir.path() / "model",
+                                  source.get_token()),
+               Cancelled);
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
 }  // namespace

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/cpu.h"
 #include "base/fail.h"
@@ -215,6 +219,42 @@ TEST(WeightFormat, CodesCannotBeTurnedIntoOthers) {
   convert_model(model_dir("tiny_tied_f32"), temp.path() / "out", WeightType::int8);
   EXPECT_THAT(error_of([&] { load_model(temp.path() / "out", with(WeightFormat::int4)); }),
               HasSubstr("must be made from the original"));
+}
+
+// The golden model with another first weight in one of its matrices.
+void write_changed(const std::filesystem::path& to, float weight) {
+  const auto from = model_dir("tiny_tied_f32");
+  const std::string changed = "model.layers.0.mlp.down_proj.weight";
+  const TensorStore store = TensorStore::open_directory(from);
+  const std::span<const std::byte> old = store.get(changed).bytes;
+  std::vector<std::byte> bytes(old.begin(), old.end());
+  std::memcpy(bytes.data(), &weight, sizeof(weight));
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, view] : store.tensors())
+    tensors.push_back({name, view.type, view.shape,
+                       name == changed ? std::span<const std::byte>(bytes) : view.bytes});
+  std::filesystem::create_directory(to);
+  std::filesystem::copy(from / "config.json", to / "config.json");
+  write_safetensors(to / "model.safetensors", tensors);
+}
+
+// What is converted can be read; what no format could hold is refused before that.
+TEST(Convert, WeightsStayFiniteInEveryFormat) {
+  const TemporaryDirectory temp;
+  const auto largest = temp.path() / "largest", larger = temp.path() / "larger";
+  write_changed(largest, -largest_weight);
+  write_changed(larger, std::nextafter(largest_weight, INFINITY));
+  EXPECT_THAT(error_of([&] { load_model(larger); }), HasSubstr("not finite or too large"));
+  for (const WeightType type : {WeightType::bf16, WeightType::int8, WeightType::int4}) {
+    const auto out = temp.path() / std::string(to_string(type));
+    EXPECT_EQ(error_of([&] {
+                convert_model(largest, out, type);
+                load_model(out);
+              }),
+              "no error");
+    EXPECT_THAT(error_of([&] { convert_model(larger, temp.path() / "none", type); }),
+                HasSubstr("not finite or too large"));
+  }
 }
 
 TEST(Convert, RefusesWhatItCannotDo) {

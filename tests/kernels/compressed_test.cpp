@@ -190,9 +190,12 @@ TEST(CompressedRows, BadScalesAreFound) {
     auto row = compressed(k, random_floats(100, 7), type);
     EXPECT_EQ(first_bad_scale(row.data(), type, 100), -1);
     const int which = type == WeightType::int8 ? 0 : 2;
-    const uint16_t infinity = 0x7f80;
-    std::memcpy(row.data() + code_bytes(type, 100) + 2 * which, &infinity, sizeof(infinity));
-    EXPECT_EQ(first_bad_scale(row.data(), type, 100), which);
+    // Infinity, -2^121 and the number before 2^121.
+    for (const auto& [bits, found] :
+         {std::pair<uint16_t, int>{0x7f80, which}, {0xfc00, which}, {0x7bff, -1}}) {
+      std::memcpy(row.data() + code_bytes(type, 100) + 2 * which, &bits, sizeof(bits));
+      EXPECT_EQ(first_bad_scale(row.data(), type, 100), found) << bits;
+    }
   }
 }
 

@@ -1,10 +1,14 @@
 #include "model/llama2c.h"
 
+#include <cmath>
+#include <iterator>
 #include <limits>
+#include <stop_token>
 
 #include "base/file_io.h"
 #include "llama2c_files.h"
 #include "model/llama_weights.h"
+#include "model/safetensors.h"
 #include "sol/tokenizer.h"
 #include "support.h"
 #include "throws.h"
@@ -125,6 +129,18 @@ TEST_F(Llama2c, OtherCheckpointsAreErrors) {
   const float value = std::numeric_limits<float>::infinity();
   std::memcpy(infinite.data() + 28 + 4 * 100, &value, 4);
   expect_error(infinite, {"model.embed_tokens.weight", "inf at element 100"});
+  const float large = std::nextafter(-largest_weight, -value);
+  std::memcpy(infinite.data() + 28 + 4 * 100, &large, 4);
+  expect_error(infinite, {"element 100, not finite or too large"});
+}
+
+TEST_F(Llama2c, LeavesNothingBehindWhenStopped) {
+  write(test::llama2c_checkpoint(), test::llama2c_tokenizer(test::llama2c_pieces()));
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_THROW(convert_llama2c(checkpoint(), tokenizer(), out(), source.get_token()), Cancelled);
+  // The checkpoint and its tokenizer.
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 2);
 }
 
 TEST_F(Llama2c, OtherTokenizersAreErrors) {

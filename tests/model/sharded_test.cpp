@@ -36,6 +36,19 @@ TEST_F(ShardedTest, AllShardsAreRead) {
   EXPECT_EQ(store.tensors().size(), index_["weight_map"].size());
 }
 
+// Neither the index nor what lies beside them, as the original's weights in Mistral's directories.
+TEST_F(ShardedTest, StoredBytesAreTheShards) {
+  uint64_t bytes = 0;
+  const TensorStore store = TensorStore::open_directory(dir());
+  for (const fs::path& file : store.files()) bytes += fs::file_size(file);
+  EXPECT_EQ(stored_bytes(dir()), bytes);
+  const fs::path single = golden("tiny_tied_f32/model.safetensors");
+  fs::copy(single, dir() / "consolidated.safetensors");
+  EXPECT_EQ(stored_bytes(dir()), bytes);
+  fs::copy(single, dir() / "model.safetensors");
+  EXPECT_EQ(stored_bytes(dir()), fs::file_size(single));
+}
+
 TEST_F(ShardedTest, AMissingShardIsNamed) {
   fs::remove(dir() / "model-00002-of-00003.safetensors");
   EXPECT_THAT(opening(), throws({"index.json", "model-00002-of-00003.safetensors", "missing"}));
@@ -107,6 +120,7 @@ TEST(OpenDirectory, OtherWeightsAreNotPickedUp) {
   fs::copy(golden("tiny_tied_f32/model.safetensors"), dir.path() / "model.16bit.safetensors");
   EXPECT_THAT([&] { TensorStore::open_directory(dir.path()); },
               throws({"neither", "model.16bit.safetensors"}));
+  EXPECT_THAT([&] { stored_bytes(dir.path()); }, throws({"neither", "model.16bit.safetensors"}));
   EXPECT_THAT([] { TensorStore::open_directory("/nonexistent"); },
               throws({"/nonexistent", "not a directory"}));
 }

@@ -20,8 +20,9 @@ class MemoryPlanTest : public testing::Test {
     config_.batch = 2;
     config_.policy.d_model = 16;
   }
-  uint64_t item(const std::string& begin, const TrainingConfig& config, int processes = 1) const {
-    for (const MemoryItem& item : plan_memory(*model_, config, processes).items)
+  uint64_t item(const std::string& begin, const TrainingConfig& config, int processes = 1,
+                bool deterministic = false) const {
+    for (const MemoryItem& item : plan_memory(*model_, config, processes, deterministic).items)
       if (item.what.starts_with(begin)) return item.bytes;
     ADD_FAILURE() << "no item " << begin;
     return 0;
@@ -55,6 +56,46 @@ TEST_F(MemoryPlanTest, ProcessesShareABatch) {
   EXPECT_EQ(item("cache", config_, 2), item("cache", config_) / 2);
   EXPECT_EQ(item("cache", config_, 3), 3 * item("cache", config_) / 8);
   EXPECT_EQ(item("policy: AdamW", config_, 2), item("policy: AdamW", config_));
+}
+
+// Rows of several inputs are in a chunk together.
+TEST_F(MemoryPlanTest, ADensePassIsOfAllInputs) {
+  config_.batch = 1;
+  const uint64_t row = item("dense pass", config_) / 70;
+  config_.batch = 2;
+  EXPECT_EQ(item("dense pass", config_), 140 * row);
+  EXPECT_EQ(item("dense pass", config_, 2), 70 * row);
+  config_.batch = 100;  // of 3 schedules
+  EXPECT_EQ(item("dense pass", config_), 512 * row);
+  config_.batch = 1000;
+  EXPECT_EQ(item("dense pass", config_), 3000 * row);
+}
+
+// The network's gradients, those before, the sums of three, two or one level of halving, the lane
+// at hand; what processes exchange is more.
+TEST_F(MemoryPlanTest, GradientsOfLanesCount) {
+  const uint64_t all = item("policy: parameters", config_) / 4;
+  config_.batch = 8;
+  EXPECT_EQ(item("policy: gradients", config_), 2 * all);
+  EXPECT_EQ(item("policy: gradients", config_, 1, true), 6 * all);
+  EXPECT_EQ(item("policy: gradients", config_, 2), 7 * all);
+  EXPECT_EQ(item("policy: gradients", config_, 2, true), 7 * all);
+  config_.batch = 3;  // two lanes
+  EXPECT_EQ(item("policy: gradients", config_, 1, true), 4 * all);
+  config_.batch = 1;
+  EXPECT_EQ(item("policy: gradients", config_, 1, true), 2 * all);
+}
+
+// A smaller batch has fewer lanes.
+TEST_F(MemoryPlanTest, AdviceKnowsOfLanes) {
+  config_.batch = 8;
+  config_.policy.d_model = 512;  // most of what is needed is the policy's
+  const uint64_t one_lane = plan_memory(*model_, config_, 1).total();
+  const auto machine = MachineMemory::alone(1, 0, one_lane, true);
+  EXPECT_EQ(advice_to_fit(*model_, config_, MachineMemory::alone(1, 0, one_lane)), "");
+  EXPECT_EQ(memory_needed(*model_, config_, machine),
+            plan_memory(*model_, config_, 1, true).total());
+  EXPECT_THAT(advice_to_fit(*model_, config_, machine), testing::HasSubstr("rollout.batch=1 ("));
 }
 
 TEST_F(MemoryPlanTest, AdviceFits) {
@@ -178,6 +219,20 @@ TEST_F(MemoryPlanTest, WeightsThatAreTooLargeAreNotLoaded) {
   EXPECT_NO_THROW(require_memory_of_weights(dir, {.weights = WeightFormat::int8}, stored - 1));
   EXPECT_THAT([&] { require_memory_of_weights(dir, {.weights = WeightFormat::int8}, 1); },
               throws({"a smaller model"}));
+}
+
+// Other files of the directory are not loaded; what is wrong with those that are is loading's to
+// say.
+TEST_F(MemoryPlanTest, OnlyWeightsThatAreLoadedCount) {
+  const TemporaryDirectory dir;
+  EXPECT_NO_THROW(require_memory_of_weights(dir.path(), {}, 0));
+  const auto file = test_data() / "golden" / "tiny_untied_f32" / "model.safetensors";
+  const uint64_t stored = std::filesystem::file_size(file);
+  for (const char* name : {"model.safetensors", "consolidated.safetensors"})
+    std::filesystem::copy(file, dir.path() / name);
+  EXPECT_NO_THROW(require_memory_of_weights(dir.path(), {}, stored));
+  EXPECT_THAT([&] { require_memory_of_weights(dir.path(), {}, stored - 1); },
+              throws({"weights alone"}));
 }
 
 TEST_F(MemoryPlanTest, BytesAsPeopleReadThem) {
