@@ -130,6 +130,9 @@ struct DecodeItem {
   StepCost* cost = nullptr;  // may be null
 };
 
+// create, extend, decode, fork, truncate and the destruction of sequences are for one caller at a
+// time: a pass uses all threads and the model's own working memory. Calls that are const may be
+// made on any thread, also meanwhile.
 class FrozenModel {
  public:
   virtual ~FrozenModel() = default;
@@ -169,10 +172,11 @@ class FrozenModel {
   // Forgets all but the first `length` tokens. A refresh is truncate + extend.
   virtual void truncate(Sequence& sequence, int length) = 0;
 
-  // Of all sequences of this model that exist now. May be asked on any thread.
+  // Of all sequences of this model that exist now.
   virtual CacheUse cache_use() const = 0;
 
-  // Input embedding of a token, float32 [hidden_size].
+  // Input embedding of a token, float32 [hidden_size]. Throws Error for a token outside the
+  // vocabulary, or where `out` is shorter.
   virtual void embedding(int32_t token, std::span<float> out) const = 0;
 };
 
@@ -181,7 +185,7 @@ std::string_view weights_name(const FrozenModel& model);
 
 // Loads a Hugging Face directory, or one that `sol convert` wrote, for execution on the CPU. Throws
 // Error for anything wrong with the files (see model/safetensors.h, config.h), a tensor missing or
-// misshapen, NaN or infinity in the weights.
+// misshapen, a weight that is NaN, infinite or beyond 2^127.
 std::unique_ptr<FrozenModel> load_model(const std::filesystem::path& dir,
                                         const ModelOptions& options = {});
 

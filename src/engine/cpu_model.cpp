@@ -332,14 +332,11 @@ std::unique_ptr<Sequence> CpuModel::create(const SequenceOptions& options) {
       cache == Precision::bf16 ? kernels::ElementType::bf16 : kernels::ElementType::f32,
       page_summary_);
   const std::lock_guard lock(pools_mutex_);
-  const auto found =
-      std::find(pool_block_bytes_.begin(), pool_block_bytes_.end(), layout.block_bytes);
-  const size_t index = static_cast<size_t>(found - pool_block_bytes_.begin());
-  if (found == pool_block_bytes_.end()) {
-    pool_block_bytes_.push_back(layout.block_bytes);
-    pools_.push_back(std::make_shared<BlockPool>(layout.block_bytes));
-  }
-  return std::make_unique<CpuSequence>(options, layout, pools_[index]);
+  const auto found = std::ranges::find_if(
+      pools_, [&](const auto& pool) { return pool->block_bytes() == layout.block_bytes; });
+  if (found != pools_.end()) return std::make_unique<CpuSequence>(options, layout, *found);
+  pools_.push_back(std::make_shared<BlockPool>(layout.block_bytes));
+  return std::make_unique<CpuSequence>(options, layout, pools_.back());
 }
 
 void CpuModel::extend(std::span<ExtendItem> items, std::stop_token stop) {
@@ -452,7 +449,7 @@ void CpuModel::truncate(Sequence& sequence, int length) {
 }
 
 void CpuModel::embedding(int32_t token, std::span<float> out) const {
-  check_token(config_, token);
+  check_embedding(config_, token, out.size());
   kernels::kernels().widen_row(weights_->embedding, token, 0, config_.hidden_size,
                                kernels::ElementType::f32, out.data());
 }
@@ -464,16 +461,20 @@ void CpuModel::grow_rotary_table(int positions) {
   const int have = static_cast<int>(cos_.size()) / half;
   if (positions <= have) return;
   const int rows = std::min(std::max(positions, 2 * have), config_.max_position_embeddings);
-  cos_.resize(area(rows, half));
-  sin_.resize(area(rows, half));
+  // Both or none, should memory end.
+  std::vector<float> cos(area(rows, half)), sin(area(rows, half));
+  std::ranges::copy(cos_, cos.begin());
+  std::ranges::copy(sin_, sin.begin());
   for (int p = have; p < rows; ++p) {
     for (int i = 0; i < half; ++i) {
       const float angle =
           static_cast<float>(p) * inverse_frequencies_[i];  // float32, as Hugging Face
-      cos_[area(p, half) + i] = std::cos(angle);
-      sin_[area(p, half) + i] = std::sin(angle);
+      cos[area(p, half) + i] = std::cos(angle);
+      sin[area(p, half) + i] = std::sin(angle);
     }
   }
+  cos_.swap(cos);
+  sin_.swap(sin);
 }
 
 // A sequence's blocks come from a pool of the model that made it.

@@ -85,7 +85,6 @@ class CpuModel final : public FrozenModel {
   std::vector<float> cos_, sin_;    // [position][head_dim / 2]
   mutable std::mutex pools_mutex_;  // cache_use() is asked while a pass runs
   std::vector<std::shared_ptr<BlockPool>> pools_;
-  std::vector<int64_t> pool_block_bytes_;
   Batch batch_;  // working memory, kept between passes
   Activations head_input_, head_output_;
 };

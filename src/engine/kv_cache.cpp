@@ -48,6 +48,9 @@ BlockPool::~BlockPool() {
 }
 
 void BlockPool::add_slab() {
+  // So that nothing throws once there is a slab, nor release() ever.
+  slabs_.reserve(slabs_.size() + 1);
+  free_.reserve((slabs_.size() + 1) * static_cast<size_t>(slab_blocks_));
   int64_t bytes = slab_blocks_ * block_bytes_;
   // The last page of a slab is needed as much as the others.
   constexpr auto page = static_cast<int64_t>(huge_page_bytes);
@@ -104,21 +107,31 @@ void CpuSequence::grow(int count) {
   if (count <= 0) return;
   const int end = length_ + count;
   if (length_ % layout_.tokens != 0) make_own(length_ / layout_.tokens);
-  while (static_cast<int>(blocks_.size()) * layout_.tokens < end) {
-    blocks_.push_back(pool_->acquire());
-    pointers_.push_back(blocks_.back().get());
+  const size_t before = blocks_.size();
+  try {
+    while (static_cast<int>(blocks_.size()) * layout_.tokens < end) {
+      blocks_.push_back(pool_->acquire());
+      pointers_.push_back(blocks_.back().get());
+    }
+  } catch (...) {
+    // A fork would share a block too many, and both would write into it.
+    blocks_.resize(before);
+    pointers_.resize(before);
+    throw;
   }
   length_ = end;
 }
 
 void CpuSequence::truncate(int length) {
   if (length >= length_) return;
-  length_ = std::max(length, 0);
+  length = std::max(length, 0);
+  const bool cut = length % layout_.page_size != 0;
+  if (cut) make_own(length / layout_.tokens);  // first, as memory may end here
+  length_ = length;
   const size_t needed = static_cast<size_t>((length_ + layout_.tokens - 1) / layout_.tokens);
   blocks_.resize(needed);
   pointers_.resize(needed);
-  if (length_ % layout_.page_size == 0) return;
-  make_own(length_ / layout_.tokens);
+  if (!cut) return;
   for (int layer = 0; layer < layout_.layers; ++layer) update_pages(layer, length_ - 1, 1);
 }
 

@@ -77,7 +77,8 @@ class CpuSequence final : public Sequence {
   std::unique_ptr<CpuSequence> fork() const;
 
   // Makes room for positions length()..length()+count-1 and counts them as part of the sequence;
-  // their keys and values are written by write() layer by layer.
+  // their keys and values are written by write() layer by layer. Has changed nothing where it
+  // throws std::bad_alloc, nor has truncate.
   void grow(int count);
   // Forgets all but the first `length` tokens; the summary of a page that is cut is recomputed.
   void truncate(int length);

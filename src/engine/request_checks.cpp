@@ -27,6 +27,13 @@ void check_token(const LlamaConfig& config, int32_t token) {
         token, config.vocab_size);
 }
 
+void check_embedding(const LlamaConfig& config, int32_t token, size_t room) {
+  check_token(config, token);
+  if (room < static_cast<size_t>(config.hidden_size))
+    fail("embedding: there is room for {} numbers, but the model's hidden_size is {}", room,
+         config.hidden_size);
+}
+
 void check_room(const LlamaConfig& config, int length, size_t count) {
   const size_t whole = static_cast<size_t>(length) + count;
   if (whole > static_cast<size_t>(config.max_position_embeddings))

@@ -12,6 +12,8 @@ namespace sol {
 void check_options(const SequenceOptions& options);
 // A token of the model's vocabulary.
 void check_token(const LlamaConfig& config, int32_t token);
+// Such a token, and room for its embedding.
+void check_embedding(const LlamaConfig& config, int32_t token, size_t room);
 // `count` more tokens after `length` cached ones stay within max_position_embeddings.
 void check_room(const LlamaConfig& config, int length, size_t count);
 // Shares in (0, 1], 2 to 16 bits.

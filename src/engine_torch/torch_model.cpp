@@ -266,7 +266,7 @@ CacheUse TorchModel::cache_use() const {
 
 // From host memory: rollouts ask for a row per sequence and step.
 void TorchModel::embedding(int32_t token, std::span<float> out) const {
-  check_token(config_, token);
+  check_embedding(config_, token, out.size());
   const c10::InferenceMode no_gradients;
   const at::Tensor row = weights_->file_embedding.select(0, token)
                              .to(weights_->embedding.scalar_type())

@@ -63,6 +63,15 @@ TEST(Sequence, DeterministicResultsDependNeitherOnBatchNorOnThreads) {
 }
 
 // Outside the paper: half of the down projection's 128 inputs as well, alone as in a batch.
+TEST(CpuModel, AnEmbeddingNeedsRoom) {
+  const auto model = tiny();
+  std::vector<float> out(static_cast<size_t>(model->config().hidden_size));
+  EXPECT_NO_THROW(model->embedding(7, out));
+  EXPECT_THAT(error_of([&] { model->embedding(7, std::span(out).first(out.size() - 1)); }),
+              testing::HasSubstr("room for"));
+  EXPECT_THAT(error_of([&] { model->embedding(320, out); }), testing::HasSubstr("vocabulary"));
+}
+
 TEST(Sequence, PruneDownDropsInputsOfTheDownProjection) {
   ModelOptions options{.precision = Precision::f32, .deterministic = true};
   const auto plain = load_model(golden_dir() / "tiny_untied_f32", options);

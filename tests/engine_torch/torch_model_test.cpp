@@ -105,6 +105,8 @@ TEST_P(TorchDevices, EmbeddingsAreTheFiles) {
     EXPECT_EQ(a, b);
   }
   EXPECT_THAT(error_of([&] { torch->embedding(320, a); }), testing::HasSubstr("vocabulary"));
+  EXPECT_THAT(error_of([&] { torch->embedding(7, std::span(a).first(63)); }),
+              testing::HasSubstr("room for 63"));
   EXPECT_EQ(torch->fingerprint(), native->fingerprint());
   EXPECT_EQ(torch->parameter_count(), native->parameter_count());
 }
