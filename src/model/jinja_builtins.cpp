@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <system_error>
 
 #include "base/fail.h"
 #include "model/jinja_operations.h"
 #include "model/python_text.h"
+#include "model/utf8.h"
 
 namespace sol::jinja {
 namespace {
@@ -104,17 +107,61 @@ Value joined(const Value& value, std::string_view between, std::string_view attr
   return text(std::move(out));
 }
 
-Value integer_of(const Value& value, const Value& otherwise) {
-  if (value.is_integer()) return value;
-  if (value.is_boolean()) return Value(Json(value.json().get<bool>() ? 1 : 0));
-  if (value.is_number() && std::abs(value.json().get<double>()) < 0x1p53)
-    return Value(Json(static_cast<int64_t>(value.json().get<double>())));
-  if (value.is_string()) {
-    const std::string_view bare = strip(value.text());
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(bare.data(), bare.data() + bare.size(), number);
-    if (error == std::errc() && end == bare.data() + bare.size()) return Value(Json(number));
+// The filter, unlike str.title(): only white space, dashes and opening brackets end a word.
+std::string titled(std::string_view rest) {
+  std::string out;
+  bool begins = true;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, utf8_length(rest[0]));
+    out += begins ? upper_case(one) : lower_case(one);
+    begins = strip(one).empty() || std::string_view("-({[<").find(one) != std::string_view::npos;
+    rest.remove_prefix(one.size());
   }
+  return out;
+}
+
+// A number's text without what Python's int() and float() pass over: white space around it, a plus,
+// a "_" between digits.
+std::string bare_number(std::string_view rest) {
+  rest = strip(rest);
+  if (rest.starts_with('+') && !rest.starts_with("+-")) rest.remove_prefix(1);
+  const auto digit = [&](size_t i) { return i < rest.size() && rest[i] >= '0' && rest[i] <= '9'; };
+  std::string out;
+  for (size_t i = 0; i < rest.size(); ++i)
+    if (rest[i] != '_' || i == 0 || !digit(i - 1) || !digit(i + 1)) out += rest[i];
+  return out;
+}
+
+// Python's integers have no limit.
+std::optional<int64_t> truncated(double number) {
+  if (!std::isfinite(number)) return std::nullopt;
+  if (std::abs(number) >= 0x1p63) fail("a number is too large");
+  return static_cast<int64_t>(number);
+}
+
+// int(text), else int(float(text)): "4.2" is 4.
+std::optional<int64_t> read_integer(std::string_view written) {
+  const std::string bare = bare_number(written);
+  const char* const end = bare.data() + bare.size();
+  int64_t whole = 0;
+  const auto as_whole = std::from_chars(bare.data(), end, whole);
+  if (as_whole.ptr == end && as_whole.ec == std::errc()) return whole;
+  if (as_whole.ptr == end && as_whole.ec == std::errc::result_out_of_range)
+    fail("a number is too large");
+  double real = 0;
+  const auto as_real = std::from_chars(bare.data(), end, real);
+  if (as_real.ptr != end || as_real.ec != std::errc()) return std::nullopt;
+  return truncated(real);
+}
+
+Value integer_of(const Value& value, const Value& otherwise) {
+  if (value.is_undefined()) fail("int needs a value, not undefined");
+  if (value.is_integer()) return value;
+  std::optional<int64_t> found;
+  if (value.is_boolean()) found = value.json().get<bool>() ? 1 : 0;
+  if (value.is_number()) found = truncated(value.json().get<double>());
+  if (value.is_string()) found = read_integer(value.text());
+  if (found) return Value(Json(*found));
   return otherwise.is_undefined() ? Value(Json(0)) : otherwise;
 }
 
@@ -135,13 +182,13 @@ Value split(const std::string& whole, const Arguments& arguments) {
   if (separator.is_undefined() || separator.is_none()) {
     std::string_view rest = left_strip(whole);
     while (!rest.empty()) {
-      size_t end = 0;
-      if (left == 0) {
-        end = rest.size();
-      } else {
-        while (end < rest.size() && strip(rest.substr(end, 1)).size() == 1) ++end;
+      size_t end = left == 0 ? rest.size() : 0;
+      while (end < rest.size()) {
+        const std::string_view one = rest.substr(end, utf8_length(rest[end]));
+        if (strip(one).empty()) break;
+        end += one.size();
       }
-      parts.push_back(std::string(left == 0 ? rest : rest.substr(0, end)));
+      parts.push_back(std::string(rest.substr(0, end)));
       rest = left_strip(rest.substr(end));
       if (left > 0) --left;
     }
@@ -194,6 +241,7 @@ Value string_method(const std::string& whole, const std::string& name, const Arg
   }
   if (name == "upper" || name == "lower" || name == "title" || name == "capitalize") {
     arguments.check(name, 0, 0);
+    if (name == "title") return text(title_case(whole));
     return filter(name, text(whole), {});
   }
   fail("the method {} of strings is not supported", name);
@@ -236,12 +284,13 @@ Value filter(const std::string& name, const Value& value, const Arguments& argum
   if (name == "upper") return no_arguments(), text(upper_case(value.to_text()));
   if (name == "lower") return no_arguments(), text(lower_case(value.to_text()));
   if (name == "capitalize") return no_arguments(), text(capitalised(value.to_text()));
-  if (name == "title") return no_arguments(), text(title_case(value.to_text()));
+  if (name == "title") return no_arguments(), text(titled(value.to_text()));
   if (name == "string") return no_arguments(), text(value.to_text());
   if (name == "safe") return no_arguments(), value;
   if (name == "items") return no_arguments(), items_of(value);
   if (name == "list" || name == "reverse") {
     no_arguments();
+    if (name == "reverse" && value.is_string()) return slice(value, {}, {}, Value(Json(-1)));
     Json list = Json::array();
     for (const Value& one : elements(value)) list.push_back(as_json(one, name));
     if (name == "reverse") std::ranges::reverse(list);

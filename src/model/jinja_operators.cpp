@@ -196,10 +196,10 @@ Value item(const Value& whole_value, const Value& index) {
     }
     return field(whole_value, index.text());
   }
-  if (whole_value.is_mapping()) return {};
-  if (!whole_value.is_list() && !whole_value.is_string())
-    fail("{} has no elements", whole_value.describe());
-  if (!index.is_integer()) return {};
+  if (!whole_value.is_data()) fail("{} has no elements", whole_value.describe());
+  // Also of what has none at all, such as none and numbers, an element is undefined.
+  const bool has_places = whole_value.is_list() || whole_value.is_string();
+  if (!has_places || !index.is_integer()) return {};
   const std::vector<Value> all =
       whole_value.is_string() ? elements(whole_value) : std::vector<Value>{};
   const auto size =
@@ -225,10 +225,7 @@ Value field(const Value& whole_value, const std::string& name) {
     default:
       fail("{} has no field \"{}\"", whole_value.describe(), name);
   }
-  if (!whole_value.is_mapping()) {
-    if (whole_value.is_none()) fail("none has no field \"{}\"", name);
-    return {};
-  }
+  if (!whole_value.is_mapping()) return {};
   // A mapping's methods go before its fields, as in Python.
   for (const char* known : {"items", "keys", "values", "get", "pop", "update", "copy", "clear"})
     if (name == known)

@@ -163,6 +163,46 @@ TEST(ChatTemplate, Filters) {
   EXPECT_EQ(rendered("{{ 'a ' + ' b ' | trim }}"), "a b");
 }
 
+// The filter, which is not Python's method of that name.
+TEST(ChatTemplate, TitlesByFilterAndByMethod) {
+  const Json values = {{"s", "don't user_name a-B (cD) e\u00a0\u00e9F"}};
+  EXPECT_EQ(with(values, "{{ s | title }}"), "Don't User_name A-B (Cd) E\u00a0\u00c9f");
+  EXPECT_EQ(with(values, "{{ s.title() }}"), "Don'T User_Name A-B (Cd) E\u00a0\u00c9f");
+}
+
+TEST(ChatTemplate, TextReversedIsText) {
+  EXPECT_EQ(rendered("{{ 'h\u00e9l' | reverse }}{{ '' | reverse }}|"), "l\u00e9h|");
+}
+
+TEST(ChatTemplate, IntegersAreReadAsPythonReadsThem) {
+  EXPECT_EQ(rendered("{{ '4.2' | int }} {{ '+5' | int }} {{ ' -7.9\\n' | int }} {{ '1e3' | int }} "
+                     "{{ '1_000' | int }} {{ '.5' | int }} {{ -2.5 | int }} {{ true | int }}"),
+            "4 5 -7 1000 1000 0 -2 1");
+  EXPECT_EQ(rendered("{{ '+-5' | int(9) }}{{ '_1' | int(9) }}{{ '1__0' | int(9) }}"
+                     "{{ 'inf' | int(9) }}{{ 'nan' | int(9) }}{{ '' | int(9) }}{{ none | int(9) }}"
+                     "{{ [] | int(9) }}{{ '4 2' | int }}"),
+            "999999990");
+  for (const char* large : {"'99999999999999999999'", "'1e300'", "(99999999999.0 * 99999999999.0)"})
+    EXPECT_THAT([&] { rendered(std::string("{{ ") + large + " | int }}"); }, throws({"too large"}));
+  EXPECT_THAT([] { rendered("{{ missing | int }}"); }, throws({"int", "undefined"}));
+}
+
+TEST(ChatTemplate, TextIsSplitAtAnyWhiteSpace) {
+  const Json values = {{"s", "\u3000a\u00a0b\u2003 c\u00e0\u3000d "}};
+  EXPECT_EQ(with(values, "{{ s.split() | join('|') }}"), "a|b|c\u00e0|d");
+  EXPECT_EQ(with(values, "{{ s.split(none, 1) | join('|') }}"), "a|b\u2003 c\u00e0\u3000d ");
+}
+
+TEST(ChatTemplate, FieldsOfWhatHasNoneAreUndefined) {
+  EXPECT_EQ(rendered("{{ none.x is defined }}{{ none['x'] is defined }}{{ none[0] is defined }}"
+                     "{{ 5 [0] is defined }}{{ true['x'] is defined }}"),
+            "FalseFalseFalseFalseFalse");
+  const Json values = {{"m", {{"call", nullptr}}}};
+  EXPECT_EQ(with(values, "{{ m.call.name or 'nobody' }}"), "nobody");
+  EXPECT_THAT([&] { with(values, "{{ m.call.name.first }}"); }, throws({"undefined"}));
+  EXPECT_THAT([] { rendered("{{ range['x'] }}"); }, throws({"function", "no elements"}));
+}
+
 TEST(ChatTemplate, JsonAsPythonWritesIt) {
   const Json value = {{"v", {{"b", {1, 2.5, nullptr}}, {"a", "\"\u00e9\n"}, {"e", Json::array()}}}};
   EXPECT_EQ(with(value, "{{ v | tojson }}"), R"({"b": [1, 2.5, null], "a": "\"é\n", "e": []})");
