@@ -145,10 +145,16 @@ Json identity_of(const TasksFlags& flags, const EvaluationSetup& setup,
                  const Tokenizer& tokenizer) {
   const RunInfo& run = setup.run;
   const SequenceOptions& sequence = setup.protocol.sequence;
+  const LlamaConfig& config = setup.model->config();
   return {{"version", run.version},
           {"commit", run.commit},
           {"model", run.model_fingerprint},
+          // In none of the fingerprints: where windows and prompts are cut, and answers end.
+          {"positions", config.max_position_embeddings},
+          {"end_tokens", config.eos_token_ids},
           {"tokenizer", tokenizer.fingerprint()},
+          {"bos", tokenizer.bos_token_id()},
+          {"eos", tokenizer.eos_token_id()},
           {"device", run.device},
           {"precision", run.precision},
           {"weights", run.weights},
@@ -183,7 +189,7 @@ ChatFormat chosen_chat(const TasksFlags& flags, const std::vector<Task>& tasks, 
         "which is another task",
         generates->name, dir.string());
   plan.chat = true;
-  plan.identity["chat_template"] = chat->fingerprint();
+  plan.chat_template = chat->fingerprint();
   return [chat = std::move(*chat)](const std::vector<ChatMessage>& messages) {
     return chat.apply(messages);
   };

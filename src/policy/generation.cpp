@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/stopwatch.h"
+#include "engine/request_checks.h"
 #include "kernels/kernels.h"
 #include "policy/cost_table.h"
 
@@ -23,6 +24,8 @@ std::vector<int32_t> checked_prompt(std::vector<int32_t> prompt, const LlamaConf
   if (options.max_tokens < -1)
     fail("the number of tokens to generate must be -1 (no limit) or more, not {}",
          options.max_tokens);
+  // They are looked up in the logits before the model, which checks its tokens, sees them.
+  for (const int32_t token : options.given) check_token(config, token);
   return prompt;
 }
 
@@ -77,7 +80,10 @@ Generation::Generation(FrozenModel& model, const Policy& policy, std::vector<int
 }
 
 EpisodeId Generation::episode_id() const {
-  return {.sequence = options_.index, .episode = episode_index_, .rollout = 0, .single = true};
+  return {.sequence = options_.index,
+          .episode = episode_index_,
+          .rollout = options_.rollout,
+          .single = true};
 }
 
 // After a wholly dense episode there is nothing to recompute.

@@ -36,7 +36,8 @@ struct GenerationOptions {
   // The first tokens, taken instead of drawn ones: a text that is scored step by step, as it would
   // be generated. max_tokens counts them; an end-of-text token among them ends nothing.
   std::vector<int32_t> given;
-  uint64_t index = 0;  // which sequence: for policies and draws that vary over sequences
+  uint64_t index = 0;    // which sequence: for policies and draws that vary over sequences
+  uint32_t rollout = 0;  // which random schedule, for policies that draw one whatever the sequence
 };
 
 enum class FinishReason { none, end_token, stopped, max_tokens, context_end, cancelled };
@@ -66,7 +67,7 @@ class Generation {
   // `model` and `policy` must outlive it. `cached`, if given, holds the first tokens of the prompt
   // already, computed densely, and not its last two: the policy looks at the state of the one, and
   // the other is the first step. Throws Error for an empty prompt, one that is longer than the
-  // model's context, and bad options.
+  // model's context, and bad options, such as given tokens outside the vocabulary.
   Generation(FrozenModel& model, const Policy& policy, std::vector<int32_t> prompt,
              const GenerationOptions& options, std::unique_ptr<Sequence> cached = nullptr);
 

@@ -47,6 +47,8 @@ class PlainLines {
     if (!lines_.next(line)) return false;
     require_plain_text(line, path_, lines_.line_number(), before_);
     before_ += line.size();
+    if (lines_.line_number() == 1 && line.starts_with(byte_order_mark))
+      line.erase(0, byte_order_mark.size());
     return true;
   }
 

@@ -29,6 +29,16 @@ class TasksCommand : public testing::Test {
     return path.string();
   }
 
+  // The embedded model, of which a test may replace single files.
+  fs::path linked_model() const {
+    const fs::path model = dir.path() / "model";
+    fs::create_directory(model);
+    for (const auto& entry : fs::directory_iterator(default_model()))
+      if (entry.is_regular_file())
+        fs::create_symlink(entry.path(), model / entry.path().filename());
+    return model;
+  }
+
   MadeData made;
   TemporaryDirectory dir;
   fs::path out = dir.path() / "out";
@@ -115,17 +125,46 @@ TEST_F(TasksCommand, Gsm8kNeedsAChatTemplateOrPlainText) {
   EXPECT_NE(plain.out.find("exact_match_strict"), std::string::npos) << plain.out;
 
   // A copy of the model whose template ends every prompt in the same words.
-  const fs::path model = dir.path() / "model";
-  fs::create_directory(model);
-  for (const auto& entry : fs::directory_iterator(default_model()))
-    if (entry.is_regular_file()) fs::create_symlink(entry.path(), model / entry.path().filename());
+  const fs::path model = linked_model();
   std::ofstream(model / "chat_template.jinja")
       << "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content | trim }}\n{% endfor %}";
-  const RunResult chat = run({"--tasks", "gsm8k_cot_llama", "-m", model.string()});
+  const RunResult piqa = run({"--tasks", "piqa", "-m", model.string()});
+  ASSERT_EQ(piqa.code, 0) << testing::PrintToString(piqa);
+  const RunResult chat = run({"--tasks", "piqa,gsm8k_cot_llama", "-m", model.string()});
   ASSERT_EQ(chat.code, 0) << testing::PrintToString(chat);
-  EXPECT_EQ(chat.err.find("earlier run"), std::string::npos) << "another prompt is another task";
+  EXPECT_NE(chat.err.find("piqa: 1 of 1 results are taken from an earlier run"), std::string::npos)
+      << chat.err;
+  EXPECT_EQ(chat.err.find("gsm8k_cot_llama: 1 of 1 results"), std::string::npos)
+      << "another prompt is another task";
   std::ofstream(model / "chat_template.jinja") << "{{ raise_exception('no examples, please') }}";
   expect_error(run({"--tasks", "gsm8k_cot_llama", "-m", model.string()}), {"no examples, please"});
+}
+
+// Lengths and special tokens are in no fingerprint, but decide where texts are cut and answers end.
+TEST_F(TasksCommand, ResultsOfAModelWithOtherLimitsOrSpecialTokensAreNotTaken) {
+  const fs::path model = linked_model();
+  const auto is_taken = [&] {
+    const RunResult result = run({"--tasks", "piqa", "-m", model.string()});
+    EXPECT_EQ(result.code, 0) << testing::PrintToString(result);
+    return result.err.find("earlier run") != std::string::npos;
+  };
+  EXPECT_FALSE(is_taken());
+  EXPECT_TRUE(is_taken());
+  const auto change = [&](const char* file, const char* field, const Json& value) {
+    Json json = read_json(model / file);
+    json[field] = value;
+    fs::remove(model / file);  // the link
+    std::ofstream(model / file) << to_text(json);
+  };
+  change("config.json", "max_position_embeddings", 1024);
+  EXPECT_FALSE(is_taken());
+  change("generation_config.json", "eos_token_id", {4093, 4092});
+  EXPECT_FALSE(is_taken());
+  change("tokenizer_config.json", "eos_token", "<|begin_of_text|>");
+  EXPECT_FALSE(is_taken());
+  change("tokenizer_config.json", "bos_token", "<|end_of_text|>");
+  EXPECT_FALSE(is_taken());
+  EXPECT_TRUE(is_taken());
 }
 
 TEST_F(TasksCommand, WhatMakesNoSenseIsAnError) {

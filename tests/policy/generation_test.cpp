@@ -6,12 +6,14 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string>
 
 #include "policy/cost_table.h"
 #include "policy/policies.h"
 #include "policy/surprised_policy.h"
 #include "sol/error.h"
 #include "support.h"
+#include "throws.h"
 
 namespace sol {
 namespace {
@@ -145,12 +147,14 @@ TEST(Generation, ThePolicyStartsAnewEveryEpisodeAndSeesTheRecomputedState) {
   std::vector<int32_t> tokens = prompt_of(20);
   GenerationOptions options = options_for(2 * horizon + 1);
   options.index = 7;
+  options.rollout = 5;
   const GenerationResult result = generate(*model, policy, tokens, options);
 
   ASSERT_EQ(policy.episodes.size(), 3u);
   for (uint64_t e = 0; e < 3; ++e) {
     EXPECT_EQ(policy.episodes[e].sequence, 7u);
     EXPECT_EQ(policy.episodes[e].episode, e);
+    EXPECT_EQ(policy.episodes[e].rollout, 5u);
     EXPECT_TRUE(policy.episodes[e].single);
   }
   ASSERT_EQ(policy.seen.size(), static_cast<size_t>(2 * horizon + 1));
@@ -435,6 +439,19 @@ TEST(Generation, GivenTokensAreTakenInsteadOfDrawnOnes) {
   ASSERT_EQ(tokens.size(), 5u);
   EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.begin() + 4), options.given);
   EXPECT_EQ(tokens[4], argmax(generation.logits()));
+}
+
+// Before anything looks a token up in the logits.
+TEST(Generation, GivenTokensAreOfTheVocabulary) {
+  const auto model = tiny_model();
+  const WatchingPolicy policy({0});
+  GenerationOptions options = options_for(1);
+  const std::string size = std::to_string(model->config().vocab_size);
+  for (const int32_t token : {-1, model->config().vocab_size}) {
+    options.given = {token};
+    EXPECT_THAT([&] { Generation(*model, policy, prompt_of(12), options); },
+                test::throws({"token " + std::to_string(token), "vocabulary of " + size}));
+  }
 }
 
 // Half of the channels at every step, whatever is asked for: 0.6 of the dense time.

@@ -90,6 +90,21 @@ TEST_F(TextReaderTest, OnlyAFileMayBeginWithAByteOrderMark) {
   EXPECT_THAT([&] { read("a.jsonl", mark); }, throws({"a.jsonl", "holds no text"}));
 }
 
+TEST_F(TextReaderTest, AByteOrderMarkIsNoText) {
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(read("a.txt", mark + "one\n<|endoftext|>\n" + mark + "two"),
+            (Documents{"one", mark + "two"}));
+  EXPECT_EQ(read("a.txt", mark + "<|endoftext|>\nx\n"), (Documents{"x"}));
+  EXPECT_EQ(wikitext("a.raw", mark + " = T = \n" + mark + "x\n"),
+            (Documents{" = T = \n", mark + "x\n"}));
+  EXPECT_EQ(wikitext("a.raw", mark + "\nx\n"), (Documents{"x\n"}));
+  EXPECT_EQ(read("a.txt.gz", gzip(mark + "x")), (Documents{"x"}));
+  EXPECT_THAT([&] { read("a.txt", mark + "\n"); }, throws({"a.txt", "holds no text"}));
+  // It counts where a place is told in bytes.
+  EXPECT_THAT([&] { read("a.txt", mark + "x\n\xff"); },
+              throws({"a.txt, line 2", "byte 5 of the file"}));
+}
+
 TEST_F(TextReaderTest, ExtensionsMayBeInUpperCase) {
   EXPECT_EQ(read("A.TXT", "x"), (Documents{"x"}));
   EXPECT_EQ(read("A.JSONL.GZ", gzip("{\"text\": \"x\"}")), (Documents{"x"}));

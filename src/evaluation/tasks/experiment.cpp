@@ -212,6 +212,7 @@ Json cell_identity(const TaskPlan& plan, const Task& task, const TaskCell& cell)
                {"mode", to_string(cell.mode)},
                {"policy", cell.policy},
                {"asked", cell.budgeted ? budget_to_json(cell.asked) : Json(nullptr)}};
+  if (cell.chat) json["chat_template"] = plan.chat_template;
   json.update(plan.identity);
   return json;
 }

@@ -55,6 +55,7 @@ struct TaskPlan {
   std::vector<double> net_keeps;     // what they stand for; empty: they were given one by one
   std::optional<ActionSpace> space;  // whose axes the net keep-rate counts; else each policy's own
   bool chat = false;
+  std::string chat_template;  // its fingerprint, for cells whose prompts go through it
   // What else decides a result, beside the task and the cell itself: model, options, controller.
   Json identity;
 };

@@ -42,7 +42,7 @@ struct TaskDocument {
 };
 
 struct Task {
-  std::string name;
+  std::string name;  // as results show it
   TaskKind kind = TaskKind::choices;
   bool length_normalised = false;  // acc_norm and acc_bytes are reported beside acc
   int shots = 0;                   // examples before each question

@@ -75,7 +75,7 @@ Task load_task(const std::string& name, const TaskData& data, const TaskOptions&
   } else {
     unknown(name);
   }
-  task.name = name;
+  if (task.name.empty()) task.name = name;
   if (options.limit >= 0 && static_cast<size_t>(options.limit) < task.documents.size())
     task.documents.resize(static_cast<size_t>(options.limit));
   return task;

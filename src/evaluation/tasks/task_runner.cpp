@@ -156,6 +156,7 @@ void TaskRunner::generate_batch(const Task& task, size_t first, size_t count, co
     if (stop.stop_requested()) throw Cancelled();
     const TaskDocument& document = task.documents[i];
     options.index = static_cast<uint64_t>(document.id);
+    options.rollout = arm.rollout + static_cast<uint32_t>(document.id);
     const std::string prompt = chat_ ? chat_(document.messages) : document.prompt;
     writings.push_back({std::make_unique<Generation>(
                             model_, *arm.policy, encoder_.prompt(prompt, task.max_tokens), options),

@@ -31,7 +31,9 @@ std::string compared(const TaskCell& judged, const TaskCell& baseline) {
                        other, one - other);
   }
   const PairedAccuracy paired = paired_accuracy(judged.kind, judged.documents, baseline.documents);
-  const bool clear = std::abs(paired.difference) > 2 * paired.standard_error;
+  // An error of 0 is one document, or all alike: no spread to judge by.
+  const bool clear =
+      paired.standard_error > 0 && std::abs(paired.difference) > 2 * paired.standard_error;
   return fmt::format("{} {:.4f}, {} {:.4f}: difference {:+.4f} ± {:.4f}, {}", at,
                      judged.main_metric().value, baseline.policy, baseline.main_metric().value,
                      paired.difference, paired.standard_error,

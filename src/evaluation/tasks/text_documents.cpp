@@ -9,6 +9,8 @@
 namespace sol {
 namespace {
 
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 std::string gsm8k_question(const std::string& question) {
   return "Given the following problem, reason and give a final answer to the problem.\nProblem: " +
          question +
@@ -163,7 +165,9 @@ Task read_wikitext(const TaskData& data) {
   if (path.extension() == ".raw") {
     const std::string raw = read_file(path);
     require_plain_text(raw, path);
-    for (const std::string& page : wikitext_pages(raw)) add(page);
+    std::string_view text = raw;
+    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    for (const std::string& page : wikitext_pages(text)) add(page);
     if (task.documents.empty()) fail("{}: the file has no page", path.string());
     task.data = {path.filename().string(), hash_128(raw)};
   } else {

@@ -68,6 +68,13 @@ TEST_F(Documents, HellaSwagIsCleaned) {
   EXPECT_EQ(made.task("hellaswag").documents[0].requests[1].context, "A [kept] b");
 }
 
+TEST_F(Documents, ApproximateHellaSwagIsNamedSo) {
+  made.write("hellaswag_valid_approx.jsonl", R"({"query":"a","choices":["x","y"],"gold":1})");
+  EXPECT_EQ(made.task("hellaswag").name, "hellaswag");
+  std::filesystem::remove(made.directory.path() / "hellaswag_valid.jsonl");
+  EXPECT_EQ(made.task("hellaswag").name, "hellaswag (approximate)");
+}
+
 TEST_F(Documents, MmluByLetterAndByText) {
   const Task letters = made.task("mmlu_made_subject", {.shots = 2});
   EXPECT_EQ(letters.documents[0].requests[1].context,
@@ -112,6 +119,17 @@ TEST_F(Documents, ARawFileThatIsNoTextIsNamed) {
   data.add("wikitext=" + (made.directory.path() / "wiki.test.raw").string());
   EXPECT_THAT([&] { load_task("wikitext", data); },
               throws({"wiki.test.raw, line 2", "byte 11 of the file is 0xff"}));
+}
+
+TEST_F(Documents, AByteOrderMarkIsNoText) {
+  const std::string pages = " = A = \n x \n = B = \n y \n";
+  made.write("wiki.test.raw", "\xef\xbb\xbf" + pages);
+  TaskData data;
+  data.add("wikitext=" + (made.directory.path() / "wiki.test.raw").string());
+  const Task task = load_task("wikitext", data);
+  ASSERT_EQ(task.documents.size(), 2u);
+  EXPECT_EQ(task.documents[0].text, detokenise_wikitext(wikitext_pages(pages)[0]));
+  EXPECT_EQ(task.documents[0].page_bytes, 11);
 }
 
 TEST_F(Documents, WikitextIsDetokenised) {

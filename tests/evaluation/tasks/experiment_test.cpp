@@ -2,6 +2,7 @@
 #include "evaluation/tasks/experiment.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "../../model/tokenizer_files.h"
 #include "base/file_io.h"
@@ -328,6 +329,39 @@ TEST_F(Experiment, WritingEndsAtAStopString) {
   const DocumentResult cut = answer();
   EXPECT_EQ(cut.text, whole.substr(0, whole.find(task.stops[0])));
   EXPECT_LT(cut.spent.steps, 40);
+}
+
+// One schedule for all questions would be one draw, whose luck no number of questions evens out.
+TEST_F(Experiment, RandomPoliciesDrawAnewForEveryWrittenAnswer) {
+  const std::string line = R"({"question":"Ann has 2 cats.","answer":"#### 2"})";
+  made.write("gsm8k_test.jsonl", line + "\n" + line + "\n");
+  Task task = made.task("gsm8k_cot_llama");
+  task.max_tokens = 12;
+  const auto uniform = make_random_uniform_policy(space, 1);
+  const auto spent = [&](const Policy& policy) {
+    const Arm arm{&policy, {0.4f, 0.6f, 0.5f}};
+    TaskRunner runner(*model, **tokenizer, scoring);
+    TaskPass pass(1);
+    runner.decode(task, {&arm, 1}, pass);
+    return std::pair(pass.results[0][0].spent.realised, pass.results[0][1].spent.realised);
+  };
+  const auto random_pair = spent(*uniform), fixed_pair = spent(*fixed);
+  EXPECT_NE(random_pair.first, random_pair.second);
+  EXPECT_EQ(fixed_pair.first, fixed_pair.second);
+}
+
+// What the prompts of written answers go through decides no other cell.
+TEST_F(Experiment, AChatTemplateIsPartOfWhatGoesThroughItAlone) {
+  const Task task = made.task("piqa");
+  TaskCell cell;
+  const Json before = cell_identity(plan, task, cell);
+  plan.chat = true;
+  plan.chat_template = "one";
+  EXPECT_EQ(cell_identity(plan, task, cell), before);
+  cell.chat = true;
+  const Json one = cell_identity(plan, task, cell);
+  plan.chat_template = "another";
+  EXPECT_NE(cell_identity(plan, task, cell), one);
 }
 
 TEST_F(Experiment, RollingPagesInBothModes) {

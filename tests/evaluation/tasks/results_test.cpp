@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "evaluation/tasks/answers.h"
+#include "evaluation/tasks/task_files.h"
 #include "evaluation/tasks/task_result.h"
 #include "made_tasks.h"
 
@@ -104,6 +105,35 @@ TEST(TaskResults, PairedDifferences) {
   EXPECT_DOUBLE_EQ(paired.difference, 0.5);
   EXPECT_NEAR(paired.standard_error, std::sqrt(1.0 / 3) / 2, 1e-12);
   EXPECT_THROW(paired_accuracy(TaskKind::choices, one, {}), Error);
+}
+
+// A policy's cell and its baseline's, which answers the first `wrong` of so many questions wrongly.
+std::vector<TaskCell> compared_cells(int documents, int wrong) {
+  TaskCell judged;
+  judged.task = "made";
+  judged.policy = "learned";
+  judged.budgeted = true;
+  judged.point = 0;
+  judged.documents.assign(static_cast<size_t>(documents), answered(4, true));
+  TaskCell baseline = judged;
+  baseline.policy = "fixed";
+  baseline.at_realised = true;
+  for (int i = 0; i < wrong; ++i) baseline.documents[static_cast<size_t>(i)] = answered(4, false);
+  std::vector<TaskCell> cells{judged, baseline};
+  for (TaskCell& cell : cells) {
+    cell.chance = chance_level(cell.kind, cell.documents);
+    cell.metrics = metrics(cell.kind, false, cell.documents);
+  }
+  return cells;
+}
+
+TEST(TaskResults, WithoutSpreadNoDifferenceIsClear) {
+  using testing::ElementsAre;
+  using testing::HasSubstr;
+  EXPECT_THAT(task_findings(compared_cells(8, 8)),
+              ElementsAre(HasSubstr("+1.0000 ± 0.0000, not distinguishable")));
+  EXPECT_THAT(task_findings(compared_cells(8, 7)),
+              ElementsAre(HasSubstr("more than 2 standard errors")));
 }
 
 TEST(TaskResults, PerplexitiesWeighDocumentsByTheirLength) {
