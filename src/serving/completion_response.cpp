@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <string_view>
 
 #include "model/utf8.h"
 #include "serving/api_error.h"
@@ -30,6 +31,10 @@ Json finish_reason(const std::optional<Outcome>& outcome) {
 std::string new_id(bool chat) {
   std::random_device random;
   return fmt::format("{}-{:08x}{:08x}", chat ? "chatcmpl" : "cmpl", random(), random());
+}
+
+int64_t characters(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 // The answer's tokens; those of a prompt that was scored step by step do not count.
@@ -209,9 +214,12 @@ Json CompletionResponse::completion_logprobs(Choice& choice,
   for (const TokenOutput& token : tokens) {
     const std::string name = shown(token.token);
     names.push_back(name);
-    offsets.push_back(choice.offset);
-    choice.offset += std::ranges::count_if(choice.spoken->push(token.token),
-                                           [](char c) { return (c & 0xC0) != 0x80; });
+    const std::string text = choice.spoken->push(token.token), own = bytes_of(token.token);
+    const int64_t before = choice.offset;
+    choice.offset += characters(text);
+    // What was held back comes out before the text of the token that settles it.
+    const bool at_end = is_valid_utf8(own) && text.ends_with(own);
+    offsets.push_back(at_end ? choice.offset - characters(own) : before);
     if (!token.log_prob) {
       log_probs.push_back(nullptr);
       tops.push_back(nullptr);

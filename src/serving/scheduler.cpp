@@ -239,15 +239,20 @@ void Scheduler::run_dense() {
   }
 }
 
+// Memory that runs out here costs other requests time, not this one its answer.
 void Scheduler::keep_prefix(Job& job, bool finished) {
   const Generation& generation = job.generation();
   const bool exact = served_.deterministic || !finished;
   const int64_t room = options_.cache_tokens - running_tokens();
   const int length = generation.dense_length(exact);
   if (length > room) return;
-  prefixes_.add(generation.tokens().first(static_cast<size_t>(length)),
-                generation.fork_dense(exact));
-  prefixes_.shrink_to(room);
+  try {
+    prefixes_.add(generation.tokens().first(static_cast<size_t>(length)),
+                  generation.fork_dense(exact));
+    prefixes_.shrink_to(room);
+  } catch (const std::exception&) {
+    prefixes_.shrink_to(0);
+  }
 }
 
 void Scheduler::run_steps() {
@@ -310,11 +315,7 @@ void Scheduler::retire_finished() {
     if (!job.failed()) {
       const GenerationResult& result = job.generation().result();
       metrics_.count_finished(result.realised, result.effective_steps);
-      try {
-        if (result.finish != FinishReason::cancelled) keep_prefix(job, true);
-      } catch (const std::exception&) {  // its answer is out; others lose what they would save
-        prefixes_.shrink_to(0);
-      }
+      if (result.finish != FinishReason::cancelled) keep_prefix(job, true);
     }
     const double seconds = job.seconds_running();
     // Its client may be slow to read: the answer stays, the cache does not.

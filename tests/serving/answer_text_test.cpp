@@ -141,17 +141,15 @@ TEST(AnswerText, PromptAndAnswerAreOneText) {
       EXPECT_EQ(text_of(echoed), whole) << style;
       for (const auto* answer : {&alone, &echoed}) {
         const Json& logprobs = answer->json["choices"][0]["logprobs"];
-        bool follows = true;  // on what is settled: bytes are once the next token is known
         for (size_t i = answer == &alone ? 0 : prompt_tokens + 1; i < logprobs["tokens"].size();
              ++i) {
           const std::string name = logprobs["tokens"][i];
           const bool plain = name.size() > 1 && !name.starts_with("bytes:") && name[0] != '<';
-          if (plain && follows) {
+          if (plain) {
             EXPECT_THAT(from_character(text_of(*answer), logprobs["text_offset"][i]),
                         StartsWith(name))
                 << i;
           }
-          follows = plain;
         }
       }
       request.erase("echo");
@@ -164,6 +162,25 @@ TEST(AnswerText, PromptAndAnswerAreOneText) {
     }
     EXPECT_GT(spaces, 0) << style;
   }
+}
+
+// A run of bytes is settled, and shown, with the token that ends it.
+TEST(AnswerText, WhatEndsARunOfBytesBeginsBehindIt) {
+  const TestServer spm(served_with_tokenizer("sentencepiece_style"));
+  const Tokenizer& tokenizer = *spm.served().tokenizer;
+  const auto offsets_of = [&](const std::vector<const char*>& pieces) {
+    std::vector<int32_t> ids;
+    for (const char* piece : pieces) ids.push_back(tokenizer.token_id(piece));
+    const auto answer =
+        spm.post(complete, {{"prompt", ids}, {"max_tokens", 0}, {"logprobs", 0}, {"echo", true}});
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json["choices"][0]["logprobs"]["text_offset"];
+  };
+  EXPECT_EQ(offsets_of({"\u2581The", "<0xE2>", "<0x82>", "<0xAC>", "\u2581said", "\u2581the"}),
+            (Json{0, 3, 3, 3, 4, 9}));  // "The\u20AC said the"
+  // Each byte of a broken run is a U+FFFD.
+  EXPECT_EQ(offsets_of({"\u2581The", "<0xE2>", "<0xFF>", "\u2581said", "\u2581the"}),
+            (Json{0, 3, 3, 5, 10}));
 }
 
 // A chat's answer is a text of its own.

@@ -82,6 +82,50 @@ TEST(Scheduler, MemoryThatRunsOutIsSaidAndTheServerGoesOn) {
   }
 }
 
+// A model that has no memory for copies of a cache, as prefixes kept for later prompts are.
+class UnforkableModel final : public FrozenModel {
+ public:
+  explicit UnforkableModel(std::shared_ptr<FrozenModel> model) : model_(std::move(model)) {}
+  const LlamaConfig& config() const override { return model_->config(); }
+  const std::string& fingerprint() const override { return model_->fingerprint(); }
+  Precision precision() const override { return model_->precision(); }
+  uint64_t parameter_count() const override { return model_->parameter_count(); }
+  std::unique_ptr<Sequence> create(const SequenceOptions& options) override {
+    return model_->create(options);
+  }
+  void extend(std::span<ExtendItem> items, std::stop_token stop) override {
+    model_->extend(items, stop);
+  }
+  void decode(std::span<DecodeItem> items) override { model_->decode(items); }
+  std::vector<std::unique_ptr<Sequence>> fork(const Sequence&, int) override {
+    ++forks;
+    throw std::bad_alloc();
+  }
+  void truncate(Sequence& sequence, int length) override { model_->truncate(sequence, length); }
+  CacheUse cache_use() const override { return model_->cache_use(); }
+  void embedding(int32_t token, std::span<float> out) const override {
+    model_->embedding(token, out);
+  }
+
+  std::atomic<int> forks{0};
+
+ private:
+  std::shared_ptr<FrozenModel> model_;
+};
+
+// Once after the prompt, once at the end.
+TEST(Scheduler, APrefixThatCannotBeKeptCostsNoAnswer) {
+  ServedModel served = load_served(false);
+  const auto model = std::make_shared<UnforkableModel>(std::move(served.model));
+  served.model = model;
+  const TestServer server(std::move(served));
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    const auto answer = server.post(complete, completion({{"max_tokens", 2}}));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(model->forks, 2 * repeat);
+  }
+}
+
 // Nothing runs here: a stream that waits says that it is there.
 TEST(EventStream, SaysThatItIsStillThere) {
   const ServedModel served = load_served(false);
