@@ -1,5 +1,6 @@
 // sol eval: one policy at one budget.
 #include <memory>
+#include <numeric>
 
 #include "base/fail.h"
 #include "base/output_file.h"
@@ -35,6 +36,15 @@ EvaluationSetup set_up_replay(EvalFlags& flags, const ScheduleRecord& record) {
   setup.blocks.clear();
   for (const RecordedBlock& block : record.blocks) setup.blocks.push_back(block.block);
   return setup;
+}
+
+// What a policy spends that chooses all actions alike, or has one only.
+Budget mean_of_actions(const ActionSpace& space) {
+  const auto mean = [](const std::vector<float>& levels) {
+    return std::accumulate(levels.begin(), levels.end(), 0.0f) / static_cast<float>(levels.size());
+  };
+  return {mean(space.levels(Axis::kappa)), mean(space.levels(Axis::rho)),
+          mean(space.levels(Axis::eta))};
 }
 
 void print_text(const Outcome& outcome, const std::string& policy, const EvaluationSetup& setup) {
@@ -103,7 +113,7 @@ void run_eval(EvalFlags& flags) {
       budget = flagged_time(flags.budget, *setup.controller,
                             setup.protocol.context + setup.protocol.horizon / 2);
       if (!flags.budget.any()) note("note: no time is asked for, so it may take the dense one");
-    } else if (mixes_levels(name) || name == "learned") {
+    } else if (follows_budgets(name)) {
       budget = flagged_budget(flags.budget, setup.controller_or_null(),
                               setup.space ? &*setup.space : nullptr);
       if (!flags.budget.any()) note("note: no budget is asked for, so every axis has its densest");
@@ -113,8 +123,7 @@ void run_eval(EvalFlags& flags) {
             "policy {} does the same at every budget; leave out --budget, --keep, --prune, --bits, "
             "or choose another with -p",
             name);
-      const Action action = policy->space().action(0);
-      budget = {action.kappa, action.rho, action.eta()};
+      budget = mean_of_actions(policy->space());
     }
   }
   std::string outside;
@@ -131,23 +140,24 @@ void run_eval(EvalFlags& flags) {
       interrupt_token());
   progress.finish();
 
-  const ActionSpace& space = setup.space ? *setup.space : policy->space();
+  const ActionSpace& space = setup.space && !record ? *setup.space : policy->space();
   Outcome outcome = make_outcome(budget, results[0], space);
   outcome.asked_time = policy->costs() != nullptr;
-  if (!flags.schedule_out.empty())
-    write_schedules(flags.schedule_out, make_schedule_record(*policy, budget, *setup.model,
-                                                             *setup.data, evaluator, results[0]));
   Json json = result_json(outcome, name, setup, outside);
   if (record) json["largest_log_prob_difference"] = largest_difference(*record, results[0]);
   if (flags.json) {
     json["run"] = to_json(setup.run);
     print("{}\n", to_text(json, 2));
-    return;
+  } else {
+    print_text(outcome, name, setup);
   }
-  print_text(outcome, name, setup);
-  if (record)
+  if (record && !flags.json)
     print("replay      log-probabilities differ from the recorded ones by {:.3g} nats at most\n",
           largest_difference(*record, results[0]));
+  // Last: the disk may be full, and the figures are there.
+  if (!flags.schedule_out.empty())
+    write_schedules(flags.schedule_out, make_schedule_record(*policy, budget, *setup.model,
+                                                             *setup.data, evaluator, results[0]));
 }
 
 }  // namespace
@@ -179,9 +189,10 @@ void add_eval_command(CLI::App& app) {
           ->type_name("FILE");
   // What the record decides.
   for (const char* name :
-       {"--policy", "--rollout", "--budget", "--keep", "--prune", "--bits", "--blocks", "--horizon",
-        "--kappa-levels", "--rho-levels", "--bits-levels", "--context", "--page-size", "--sinks",
-        "--window", "--no-sinks", "--time", "--ms"})
+       {"--policy",      "--rollout", "--budget",    "--keep",         "--prune",
+        "--bits",        "--blocks",  "--horizon",   "--kappa-levels", "--rho-levels",
+        "--bits-levels", "--context", "--page-size", "--sinks",        "--window",
+        "--no-sinks",    "--time",    "--ms",        "--controller",   "--costs"})
     replay->excludes(command->get_option(name));
   command->callback([flags] { run_eval(*flags); });
 }

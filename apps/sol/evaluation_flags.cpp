@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "cost_file.h"
+#include "policy/axis.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -172,6 +173,9 @@ EvaluationSetup set_up_policies(const EvaluationFlags& flags) {
   setup.model = load_flagged_model(flags.model);
   if (setup.controller) require_model(*setup.controller, flags.model, *setup.model);
   if (setup.controller) setup.protocol.costs = setup.controller->settings().costs;
+  if (setup.protocol.costs && setup.protocol.horizon != setup.controller->settings().horizon)
+    fail("this controller's table of times is for episodes of {} steps: leave out --horizon",
+         setup.controller->settings().horizon);
   if (!flags.costs.empty()) {
     if (setup.protocol.costs)
       fail("--costs: this controller has the table it was trained with, which counts");
@@ -258,7 +262,18 @@ Budget flagged_budget(const BudgetFlags& flags, const Controller* controller,
   if (flags.keep) budget.kappa = static_cast<float>(*flags.keep);
   if (flags.prune) budget.rho = static_cast<float>(*flags.prune);
   if (flags.bits) budget.eta = static_cast<float>(*flags.bits / 16.0);
-  return space ? space->clamp_off_axes(budget) : budget;
+  if (!space) return budget;
+  const Budget possible = space->clamp_off_axes(budget);
+  const auto check = [&](bool asked, const char* flag, Axis axis) {
+    if (asked && value(possible, axis) != value(budget, axis))
+      fail("{}: there is nothing to choose on this axis, which stays at {}", flag,
+           axis == Axis::eta ? fmt::format("{} bits", space->bits().front())
+                             : fmt::format("{}", value(possible, axis)));
+  };
+  check(flags.keep.has_value(), "--keep", Axis::kappa);
+  check(flags.prune.has_value(), "--prune", Axis::rho);
+  check(flags.bits.has_value(), "--bits", Axis::eta);
+  return possible;
 }
 
 Budget flagged_time(const BudgetFlags& flags, const Controller& controller, int keys) {

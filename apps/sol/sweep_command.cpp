@@ -10,6 +10,7 @@
 #include "evaluation/sweep_files.h"
 #include "evaluation_flags.h"
 #include "policy/axis.h"
+#include "policy/network.h"
 #include "validators.h"
 
 namespace sol::app {
@@ -48,15 +49,16 @@ std::string range_text(const BudgetRange& range) {
 void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   print("\ndense perplexity {:.3f}; {} budgets, {} blocks, {}\n\n", sweep.dense.perplexity,
         sweep.points.size(), sweep.blocks.size(), format_duration(sweep.seconds));
-  print("{:<16} {:<10} {:<7} {:>6} {:>10} {:>10} {:>11}  {:<19} {:>7} {:>9}\n", "against", "at",
+  print("{:<16} {:<10} {:<8} {:>6} {:>10} {:>10} {:>11}  {:<19} {:>7} {:>9}\n", "against", "at",
         "points", "number", sweep.policy, "baseline", "difference", "95 % over blocks", "wins",
         "p *");
   for (const Comparison& row : summary.comparisons) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
     const PairedTest& test = row.test;
-    print("{:<16} {:<10} {:<7} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f}  {:<19} {:>6.1f}% {:>9.1e}\n",
-          row.baseline, to_string(row.matching), to_string(row.scope), test.n, test.policy.mean,
-          test.baseline.mean, test.difference.mean,
+    const bool at_equal = row.baseline == elsewhere_baseline || follows_budgets(row.baseline);
+    print("{:<16} {:<10} {:<8} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f}  {:<19} {:>6.1f}% {:>9.1e}\n",
+          row.baseline, at_equal ? to_string(row.matching) : "its own", to_string(row.scope),
+          test.n, test.policy.mean, test.baseline.mean, test.difference.mean,
           fmt::format("[{:+.3f}, {:+.3f}]", row.interval.low, row.interval.high),
           100 * test.win_rate, test.p);
   }
@@ -80,6 +82,12 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
 }
 
 void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep& sweep) {
+  const auto checksum = [](const Controller& of) {
+    return parameters_checksum(of.network().parameters());
+  };
+  if (checksum(Controller::load(flags.evaluation.controller)) != checksum(controller))
+    fail("--store-frontier: {} holds another controller by now than the one that was swept",
+         flags.evaluation.controller.string());
   const auto range = [](const std::vector<FrontierPoint>& points) {
     return fmt::format("{} points, net keep-rates {:.3f} to {:.3f}", points.size(),
                        points.front().net_keep, points.back().net_keep);
@@ -128,6 +136,9 @@ void run_sweep_command(SweepFlags& flags) {
   const PolicyParts parts = setup.policy_parts(flags.evaluation);
   std::string name = flags.policy;
   if (name.empty()) name = controller ? "learned" : "random-matched";
+  if (!follows_budgets(name))
+    fail("a sweep is over budgets, and policy {} does the same at every one: name it as a baseline",
+         name);
   const auto policy = make_named_policy(name, parts);
   SweepRequest sweep_request;
   sweep_request.policy = policy.get();
@@ -169,8 +180,8 @@ void run_sweep_command(SweepFlags& flags) {
   else if (controller)
     settings.trained_ranges = fmt::format("κ {}, ρ {}, η {}", range_text(ranges.kappa),
                                           range_text(ranges.rho), range_text(ranges.eta));
+  print_summary(sweep, summary);  // first: the disk may have filled up meanwhile
   write_sweep(flags.out, sweep, summary, settings);
-  print_summary(sweep, summary);
   print("\nreport: {}\n", (flags.out / "report.html").string());
   if (flags.store_frontier) store_frontier(flags, *setup.controller, sweep);
 }

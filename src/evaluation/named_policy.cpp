@@ -49,6 +49,10 @@ bool mixes_levels(const std::string& name) {
   return std::ranges::find(names, name) != names.end() && name != "dense" && name != "learned";
 }
 
+bool follows_budgets(const std::string& name) {
+  return name == "learned" || (mixes_levels(name) && name != "random-uniform");
+}
+
 std::unique_ptr<Policy> make_named_policy(const std::string& name, const PolicyParts& parts) {
   const ActionSpace& space = parts.space;
   if (name == "dense") return make_constant_policy(Action{});

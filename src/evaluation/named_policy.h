@@ -20,6 +20,9 @@ const std::vector<std::string>& policy_names();
 // one action, or bring their own space.
 bool mixes_levels(const std::string& name);
 
+// Whether it does another thing at another budget: a random-uniform schedule does not.
+bool follows_budgets(const std::string& name);
+
 // What policies are made of, as far as they need it.
 struct PolicyParts {
   ActionSpace space{{1.0f}, {1.0f}, {16}};  // of all but "dense", "learned" and single actions

@@ -23,10 +23,15 @@ double OracleResult::best_schedule_gain() const {
 
 namespace {
 
-BlockProgress scaled(const SweepProgress& progress, size_t arms) {
+// Of a run of `arms`, behind one of `before` and before one of `after` of them.
+BlockProgress scaled(const SweepProgress& progress, size_t arms, size_t before = 0,
+                     size_t after = 0) {
   if (!progress) return {};
-  const auto n = static_cast<int64_t>(arms);
-  return [&progress, n](int64_t done, int64_t total) { progress(done * n, total * n); };
+  const auto n = static_cast<int64_t>(arms), b = static_cast<int64_t>(before);
+  const int64_t all = b + n + static_cast<int64_t>(after);
+  return [&progress, n, b, all](int64_t done, int64_t total) {
+    progress(b * total + n * done, all * total);
+  };
 }
 
 }  // namespace
@@ -76,24 +81,29 @@ std::vector<OracleResult> probe_oracle(BlockEvaluator& evaluator, const ActionSp
   const auto fixed = make_fixed_policy(space);
   const auto random = make_random_matched_policy(space, seed);
   const auto count = static_cast<size_t>(schedules);
-  std::vector<Arm> arms;
-  for (const Budget& budget : budgets) {
-    arms.push_back({fixed.get(), budget, 0});
+  std::vector<Arm> arms, fixed_arms;
+  for (const Budget& budget : budgets)
     for (size_t k = 0; k < count; ++k)
       arms.push_back({random.get(), budget, static_cast<uint32_t>(k)});
-  }
-  const auto results = evaluator.run(arms, false, scaled(progress, arms.size()), stop);
+  const auto results =
+      evaluator.run(arms, false, scaled(progress, arms.size(), 0, budgets.size()), stop);
+  // Whole steps decide what the schedules average to, all of one budget alike: fixed has the same.
+  for (size_t i = 0; i < budgets.size(); ++i)
+    fixed_arms.push_back(
+        {fixed.get(), make_outcome(budgets[i], results[i * count], space).realised, 0});
+  const auto fixed_results =
+      evaluator.run(fixed_arms, false, scaled(progress, budgets.size(), arms.size()), stop);
 
   std::vector<OracleResult> found;
   for (size_t i = 0; i < budgets.size(); ++i) {
-    const size_t first = i * (count + 1);
+    const size_t first = i * count;
     OracleResult result;
     result.budget = space.clamp_off_axes(budgets[i]);
-    result.fixed = make_outcome(result.budget, results[first], space);
-    std::vector<BlockResult> best = results[first + 1];
+    result.fixed = make_outcome(fixed_arms[i].budget, fixed_results[i], space);
+    std::vector<BlockResult> best = results[first];
     result.best_schedule = perplexity(best);
     for (size_t k = 0; k < count; ++k) {
-      const auto& blocks = results[first + 1 + k];
+      const auto& blocks = results[first + k];
       const double value = perplexity(blocks);
       result.random_mean += value / static_cast<double>(count);
       result.best_schedule = std::min(result.best_schedule, value);

@@ -49,8 +49,8 @@ struct OracleResult {
   double best_schedule_gain() const;
 };
 
-// Fixed and K random-matched schedules of `space` at every budget. The oracle sees the text it is
-// judged on, so part of its gain is luck that no policy can have.
+// K random-matched schedules of `space` at every budget, and fixed at their averages. The oracle
+// sees the text it is judged on, so part of its gain is luck that no policy can have.
 std::vector<OracleResult> probe_oracle(BlockEvaluator& evaluator, const ActionSpace& space,
                                        std::span<const Budget> budgets, int schedules,
                                        uint64_t seed, const SweepProgress& progress = {},

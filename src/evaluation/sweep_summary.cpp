@@ -8,15 +8,18 @@
 namespace sol {
 
 std::string_view to_string(Scope scope) {
-  return scope == Scope::inside ? "inside" : "all";
+  return scope == Scope::inside ? "inside" : scope == Scope::frugal ? "net<=0.6" : "all";
 }
 
 namespace {
 
 std::vector<const SweepPoint*> points_of(const Sweep& sweep, Scope scope) {
   std::vector<const SweepPoint*> points;
-  for (const SweepPoint& point : sweep.points)
-    if (scope == Scope::all || point.inside) points.push_back(&point);
+  for (const SweepPoint& point : sweep.points) {
+    const bool frugal = point.policy.net_keep <= frugal_net_keep;
+    if (scope == Scope::all || (point.inside && (scope == Scope::inside || frugal)))
+      points.push_back(&point);
+  }
   return points;
 }
 
@@ -107,7 +110,7 @@ SweepSummary summarise(const Sweep& sweep, uint64_t seed, int bootstrap_draws) {
   summary.seed = seed;
   summary.bootstrap_draws = bootstrap_draws;
   for (const Matching matching : {Matching::realised, Matching::requested}) {
-    for (const Scope scope : {Scope::inside, Scope::all}) {
+    for (const Scope scope : {Scope::inside, Scope::frugal, Scope::all}) {
       const auto points = points_of(sweep, scope);
       if (points.empty()) continue;
       for (size_t b = 0; b < points.front()->baselines(matching).size(); ++b) {

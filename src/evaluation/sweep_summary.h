@@ -10,8 +10,10 @@
 
 namespace sol {
 
-// Which points of the grid a figure is about.
-enum class Scope { inside, all };
+// Which points of the grid a figure is about: those inside the trained ranges, of these the ones at
+// which the policy spent a net keep-rate of frugal_net_keep at most, or all.
+enum class Scope { inside, frugal, all };
+inline constexpr double frugal_net_keep = 0.6;
 std::string_view to_string(Scope scope);
 
 // One row of the paired tables.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "evaluation/named_policy.h"
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 
@@ -9,7 +10,13 @@ namespace sol {
 namespace {
 
 std::string scope_name(Scope scope) {
+  if (scope == Scope::frugal) return fmt::format("net keep-rates of {} at most", frugal_net_keep);
   return scope == Scope::inside ? "inside the trained ranges" : "the whole grid";
+}
+
+// Baselines that spend the same at every budget are compared at no averages but their own.
+bool compared_at_equal_averages(const Comparison& row) {
+  return row.baseline == elsewhere_baseline || follows_budgets(row.baseline);
 }
 
 }  // namespace
@@ -20,10 +27,11 @@ std::string paired_table(const Sweep& sweep, const SweepSummary& summary, Matchi
     if (row.matching != matching || (row.scope == Scope::all && !any_outside(sweep))) continue;
     const PairedTest& test = row.test;
     rows += fmt::format(
-        "<tr><td>{} against {}, {}</td><td>{}</td><td>{}</td><td>{}</td><td>{} ± {:.3f}</td>"
+        "<tr><td>{} against {}{}, {}</td><td>{}</td><td>{}</td><td>{}</td><td>{} ± {:.3f}</td>"
         "<td>{}</td><td>{}</td><td>[{}, {}]</td></tr>\n",
-        escape_xml(sweep.policy), escape_xml(row.baseline), scope_name(row.scope), test.n,
-        with_deviation(test.policy), with_deviation(test.baseline),
+        escape_xml(sweep.policy), escape_xml(row.baseline),
+        compared_at_equal_averages(row) ? "" : " (the same at every budget)", scope_name(row.scope),
+        test.n, with_deviation(test.policy), with_deviation(test.baseline),
         signed_number(test.difference.mean), test.difference.deviation, escape_xml(p_value(test.p)),
         percent(test.win_rate), signed_number(row.interval.low), signed_number(row.interval.high));
   }
@@ -76,7 +84,7 @@ std::string verdict(const Sweep& sweep, const SweepSummary& summary) {
     for (const Scope scope : {Scope::inside, Scope::all})
       if (!row && !sweep.baselines.empty())
         row = summary.find(sweep.baselines.front(), matching, scope);
-  if (!row) return {};
+  if (!row || !compared_at_equal_averages(*row)) return {};
   const PairedTest& test = row->test;
   const char* finding = row->interval.high < 0  ? "is better than"
                         : row->interval.low > 0 ? "is worse than"

@@ -7,7 +7,7 @@
 
 namespace sol {
 
-// One sentence on the first baseline; empty without one.
+// One sentence on the first baseline; empty without one, and for one that does not follow budgets.
 std::string verdict(const Sweep& sweep, const SweepSummary& summary);
 // Empty where no baseline was asked for so.
 std::string paired_table(const Sweep& sweep, const SweepSummary& summary, Matching matching);

@@ -102,11 +102,19 @@ std::vector<std::string> training_curves(const std::vector<ReportedRun>& runs) {
       curve(runs, "Reward", "reward per step (nats)", [](const M& m) { return m.reward; }));
   plots.push_back(curve(runs, "Perplexity of the sampled schedules", "perplexity",
                         [](const M& m) { return m.perplexity; }));
+  const auto by_time = [](const ReportedRun& run) {
+    return run.history.collections.back().time_gap.has_value();
+  };
+  static constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  const auto gap = [&](const char* of, const auto& value) {
+    plots.push_back(curve(runs, fmt::format("Gap to the budget: {}", of),
+                          "mean |realised − requested|", value, true));
+  };
   constexpr std::array<const char*, 3> axes{"κ, context", "ρ, MLP channels", "η, bits / 16"};
-  for (size_t axis = 0; axis < axes.size(); ++axis)
-    plots.push_back(curve(
-        runs, fmt::format("Gap to the budget: {}", axes[axis]), "mean |realised − requested|",
-        [axis](const M& m) { return m.gap[axis]; }, true));
+  for (size_t axis = 0; axis < axes.size() && !std::ranges::all_of(runs, by_time); ++axis)
+    gap(axes[axis], [axis](const M& m) { return m.time_gap ? none : m.gap[axis]; });
+  if (std::ranges::any_of(runs, by_time))
+    gap("share of the dense time", [](const M& m) { return m.time_gap.value_or(none); });
   plots.push_back(
       curve(runs, "Entropy of the policy", "nats per step", [](const M& m) { return m.entropy; }));
   plots.push_back(curve(

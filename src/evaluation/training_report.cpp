@@ -55,6 +55,12 @@ Totals totals(const RunHistory& history) {
   return sum;
 }
 
+// Budgets are averages of the axes, or one of the time.
+std::string gaps(const CollectionMetrics& m) {
+  if (m.time_gap) return fmt::format("time {:.3f}", *m.time_gap);
+  return fmt::format("{:.3f}, {:.3f}, {:.3f}", m.gap[0], m.gap[1], m.gap[2]);
+}
+
 std::string overview(const std::vector<ReportedRun>& runs) {
   std::string html =
       "<div class=\"scroll\"><table><tr><th>Run</th><th>Updates</th><th>Wall time</th>"
@@ -67,10 +73,10 @@ std::string overview(const std::vector<ReportedRun>& runs) {
     const double prefix = context * static_cast<double>(last.position);
     html += fmt::format(
         "<tr><td>{}</td><td>{} of {}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td>"
-        "<td>{:.2f}</td><td>{:.3f}, {:.3f}, {:.3f}</td></tr>\n",
+        "<td>{:.2f}</td><td>{}</td></tr>\n",
         escape_xml(run.name), last.update, last.updates, duration(sum.seconds),
         std::isfinite(prefix) ? large_number(prefix) : "n/a", large_number(sum.decoded),
-        last.reward, last.perplexity, last.gap[0], last.gap[1], last.gap[2]);
+        last.reward, last.perplexity, gaps(last));
   }
   return html + "</table></div>\n";
 }

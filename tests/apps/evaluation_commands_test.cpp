@@ -178,6 +178,12 @@ TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
   expect_error(run("eval", {"--keep", "0.5"}), {"dense", "--keep"});
   expect_error(run("eval", {"-p", "dense", "--bits", "8"}), {"dense", "--bits"});
   expect_error(run("eval", {"-p", "k050-s100-q16", "--prune", "0.5"}), {"k050-s100-q16"});
+  expect_error(run("eval", {"-p", "random-uniform", "--rho-levels", "0.5,1", "--prune", "0.7"}),
+               {"random-uniform", "the same at every budget"});
+  expect_error(run("eval", {"-p", "fixed", "--rho-levels", "0.5,1", "--bits", "8"}),
+               {"--bits", "nothing to choose", "16 bits"});
+  expect_error(run("sweep", {"-p", "dense", "--rho-levels", "0.5,1", "-o", out.string()}),
+               {"dense", "every one"});
   expect_error(run("eval", {"-c", controller(), "-p", "dense", "--budget", "0.6"}), {"dense"});
   for (const std::vector<std::string>& flag : {std::vector<std::string>{"--keep", "0.5"},
                                                {"--blocks", "2"},
@@ -186,7 +192,9 @@ TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
                                                {"--page-size", "8"},
                                                {"--sinks", "2"},
                                                {"--window", "3"},
-                                               {"--no-sinks"}}) {
+                                               {"--no-sinks"},
+                                               {"--controller", "c"},
+                                               {"--costs", "costs.json"}}) {
     const std::string file = (dir.path() / "schedule.json").string();
     expect_error(run_sol(std::vector<std::string>{"eval", "--data", text.string()} + flag +
                          std::vector<std::string>{"--replay", file}),

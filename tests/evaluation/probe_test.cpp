@@ -70,6 +70,15 @@ TEST_F(ProbeTest, TheOracleIsTheBestOfItsSchedulesPerBlock) {
   EXPECT_NEAR(results[1].oracle, std::exp(oracle / (6 * options.horizon)), 1e-9);
   EXPECT_LE(results[1].oracle, results[1].best_schedule);
   EXPECT_NEAR(results[1].oracle_gain(), 1 - results[1].oracle / results[1].fixed.perplexity, 1e-12);
+  // A quarter of 15 steps is no whole number of them: fixed has the schedules' averages all the
+  // same.
+  for (const OracleResult& result : results) {
+    const Arm arm{random.get(), result.budget, 0};
+    const Outcome schedule =
+        make_outcome(result.budget, evaluator.run(std::span(&arm, 1))[0], space);
+    EXPECT_EQ(result.fixed.asked, schedule.realised);
+    EXPECT_NEAR(result.fixed.net_keep, schedule.net_keep, 0.05);
+  }
   EXPECT_THROW(probe_oracle(evaluator, space, budgets, 0, 9), Error);
 }
 

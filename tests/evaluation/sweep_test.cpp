@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/file_io.h"
+#include "evaluation/named_policy.h"
 #include "evaluation/report.h"
 #include "evaluation/sweep_files.h"
 #include "evaluation/sweep_plots.h"
+#include "evaluation/sweep_tables.h"
 #include "fake_model.h"
 #include "file_size_limit.h"
 #include "policy/policies.h"
@@ -225,7 +227,7 @@ TEST_F(SweepTest, OneMatchingAlone) {
 TEST_F(SweepTest, SummaryComparesAndMeasuresAdherence) {
   const Sweep sweep = run(request());
   const SweepSummary summary = summarise(sweep, 1, 300);
-  EXPECT_EQ(summary.comparisons.size(), 2u * 2 * 2);
+  EXPECT_EQ(summary.comparisons.size(), 2u * 2 * 3);
   const Comparison* inside = summary.find("fixed", Matching::requested, Scope::inside);
   ASSERT_NE(inside, nullptr);
   EXPECT_EQ(inside->test.n, 2);
@@ -284,6 +286,42 @@ TEST_F(SweepTest, TheValidationFrontierIsMonotoneAndInside) {
   }
 }
 
+TEST_F(SweepTest, FrugalPointsAreComparedByThemselves) {
+  SweepRequest what = request();
+  what.policy = fixed.get();
+  what.baselines = {random.get()};
+  what.budgets.clear();
+  for (const float share : {0.35f, 0.5f, 0.8f, 0.4f}) what.budgets.push_back({share, share, share});
+  what.inside = {true, true, true, false};
+  const Sweep sweep = run(what);
+  const SweepSummary summary = summarise(sweep, 1, 300);
+  const Comparison* frugal = summary.find("random-matched", Matching::realised, Scope::frugal);
+  ASSERT_NE(frugal, nullptr);
+  EXPECT_EQ(frugal->test.n, 2);
+  EXPECT_DOUBLE_EQ(frugal->test.policy.mean,
+                   (sweep.points[0].policy.perplexity + sweep.points[1].policy.perplexity) / 2);
+  EXPECT_THAT(sweep_report(sweep, summary, settings()), HasSubstr("net keep-rates of 0.6 at most"));
+  what.budgets = {{0.8f, 0.8f, 0.8f}};
+  what.inside = {true};
+  EXPECT_EQ(summarise(run(what), 1, 300).find("random-matched", Matching::realised, Scope::frugal),
+            nullptr);
+}
+
+TEST_F(SweepTest, WhatIgnoresBudgetsIsNotJudgedAsIfItFollowedThem) {
+  const auto uniform = make_random_uniform_policy(harsh_space(), 3);
+  SweepRequest what = request();
+  what.baselines = {uniform.get()};
+  const Sweep sweep = run(what);
+  const SweepSummary summary = summarise(sweep, 1, 300);
+  EXPECT_EQ(verdict(sweep, summary), "");
+  EXPECT_THAT(paired_table(sweep, summary, Matching::realised),
+              HasSubstr("random-uniform (the same at every budget)"));
+  for (const char* name : {"fixed", "fixed@10", "random-matched", "emc", "learned"})
+    EXPECT_TRUE(follows_budgets(name)) << name;
+  for (const char* name : {"random-uniform", "dense", "k050-s100-q16"})
+    EXPECT_FALSE(follows_budgets(name)) << name;
+}
+
 TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
   const Sweep sweep = run(request());
   const SweepSummary summary = summarise(sweep, 1, 300);
@@ -308,7 +346,7 @@ TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
   EXPECT_EQ(count, 15u);
 
   const Json json = read_json(directory.path() / "summary.json");
-  EXPECT_EQ(json["comparisons"].size(), 8u);
+  EXPECT_EQ(json["comparisons"].size(), 12u);
   EXPECT_EQ(json["run"]["seed"], 7);
   EXPECT_EQ(json["settings"]["blocks"], 12);
   EXPECT_DOUBLE_EQ(json["dense_perplexity"].get<double>(), sweep.dense.perplexity);

@@ -58,6 +58,23 @@ TEST_F(TrainingReportTest, ARunThatIsGoingOnHasAReport) {
   EXPECT_THAT(training_report({{"one", read()}}), HasSubstr("<circle"));  // a point, not a line
 }
 
+TEST_F(TrainingReportTest, ABudgetInTimeHasItsOwnGap) {
+  CollectionMetrics m = collection(1);
+  m.requested_time = 0.8;
+  m.realised_time = 0.95;
+  m.time_gap = 0.15;
+  std::ofstream(dir_.path() / "train.jsonl") << to_text(to_json(m)) << '\n';
+  const RunHistory by_time = read();
+  const std::string page = training_report({{"by time", by_time}});
+  EXPECT_THAT(page, HasSubstr("<td>time 0.150</td>"));
+  EXPECT_THAT(page, HasSubstr("Gap to the budget: share of the dense time"));
+  EXPECT_THAT(page, Not(HasSubstr("Gap to the budget: κ")));
+  log(1);
+  const std::string both = training_report({{"by time", by_time}, {"by axes", read()}});
+  EXPECT_THAT(both, HasSubstr("Gap to the budget: share of the dense time"));
+  EXPECT_THAT(both, HasSubstr("Gap to the budget: κ"));
+}
+
 TEST_F(TrainingReportTest, DamageIsNamed) {
   EXPECT_THAT([&] { read(); }, throws({"train.jsonl is missing"}));
   EXPECT_THAT([&] { read_run_history(dir_.path() / "none"); }, throws({"none", "no such"}));
