@@ -53,6 +53,8 @@ void handle_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   // Likewise a file that grows beyond the user's limit.
   std::signal(SIGXFSZ, SIG_IGN);
+  // Whoever started us may ignore the end of children, and we would wait for ours in vain.
+  std::signal(SIGCHLD, SIG_DFL);
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;

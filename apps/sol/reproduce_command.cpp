@@ -1,4 +1,5 @@
 // sol reproduce: a whole study from one configuration, and its report.
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,11 +45,16 @@ void run_trainer(const std::vector<std::string>& arguments) {
   std::vector<std::string> owned = arguments;
   for (std::string& argument : owned) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) fail("cannot start {}: {}", program.string(), std::strerror(errno));
   if (child == 0) {
     // Out of the terminal's reach: of two signals the second would end it without a checkpoint.
     setpgid(0, 0);
+    // Left alone it would hold its directory's lock against the next call, and slow its
+    // measurements.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(128 + SIGTERM);  // gone already
     execv(program.c_str(), argv.data());
     _exit(127);
   }
@@ -73,7 +79,7 @@ void run_trainer(const std::vector<std::string>& arguments) {
     fail(
         "training was ended by signal {} ({}); where memory ran out, a smaller rollout.batch helps",
         WTERMSIG(status), strsignal(WTERMSIG(status)));
-  fail("training failed; its message stands above");
+  fail("training failed; it has said why on standard error");
 }
 
 Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
@@ -117,7 +123,9 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
     if (controller.updates > 0) with("--updates", std::to_string(controller.updates));
     if (controller.minutes > 0) {
       // Of all its runs together; one that has had them is ended by its next collection.
-      const double had = path_exists(order.out / "train.jsonl") ? training_seconds(order.out) : 0;
+      // Without a checkpoint it begins anew, whatever its log says.
+      const bool begun = path_exists(order.out / "checkpoint" / "state.safetensors");
+      const double had = begun ? training_seconds(order.out) : 0;
       with("--minutes", std::to_string(std::max(controller.minutes - had / 60, 1e-3)));
     }
     run_trainer(arguments);
@@ -225,7 +233,8 @@ std::string short_job(const StudyProgress& p) {
 }
 
 void list_jobs(const Study& study, const std::set<std::string>& sections) {
-  for (const Job& job : wanted_jobs(study, sections)) print("{:<10} {}\n", job.section, job.name);
+  for (const Job& job : wanted_jobs(study, sections))
+    print("{:<10} {}\n", job.sections.front(), job.name);
 }
 
 int count_missing(const Study& study, const StudyResults& results) {
@@ -240,6 +249,7 @@ void run_reproduce(ReproduceFlags& flags) {
   if (flags.list) return list_jobs(study, sections);
   if (flags.out.empty()) fail("name with -o the directory that the results go to");
   require_replaceable_report(flags.out);
+  for (const fs::path& other : flags.beside) StudyResults::read(other);  // before hours of work
   wanted_jobs(study, sections);  // a misspelt section is an error before the model is loaded
   if (flags.report) {
     const StudyResults results = StudyResults::read(flags.out);
@@ -299,7 +309,11 @@ void run_reproduce(ReproduceFlags& flags) {
     outcome = run_study(lab, run, sections, callbacks);
   } catch (const Cancelled&) {
     progress.finish();
-    write_report(study, results, flags);
+    try {
+      write_report(study, results, flags);
+    } catch (const std::exception& error) {  // that it was interrupted counts more
+      note("no report: {}", error.what());
+    }
     note("interrupted; the same command goes on");
     throw;
   }

@@ -132,13 +132,13 @@ Json run_frontier(Laboratory& lab, const Where& at, const SweepProgress& progres
 }
 
 Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::string& name,
-                    const std::vector<std::string>& baselines, bool requested,
+                    const std::vector<std::string>& baselines, int budgets, bool requested,
                     const SweepProgress& progress) {
   const Controller controller = lab.controller(family, name);
   BlockEvaluator evaluator =
       lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks_of_sweeps());
-  return sweep_to_json(sweep_over(lab, controller, evaluator, baselines,
-                                  grid(controller, lab.study().budgets), requested, progress));
+  return sweep_to_json(sweep_over(lab, controller, evaluator, baselines, grid(controller, budgets),
+                                  requested, progress));
 }
 
 Json run_landscape(Laboratory& lab, const Where& at, const SweepProgress& progress) {
@@ -185,19 +185,20 @@ Json run_kv_pollution(Laboratory& lab, const SweepProgress& progress) {
   return pollution_to_json(run_pollution(lab.model(), data, options, progress, lab.stop()));
 }
 
-// The paper's static methods at their usual settings, one knob each.
+// Static methods, one knob each.
 Json run_static_points(Laboratory& lab, const SweepProgress& progress) {
   struct Static {
-    const char* label;
+    std::string label;
     Action action;
   };
-  const std::vector<Static> points{{"dense", {}},
-                                   {"Quest 50 %", {.kappa = 0.5f}},
-                                   {"Quest 30 %", {.kappa = 0.3f}},
-                                   {"ZeroQuant 8 bits", {.bits = 8}},
-                                   {"ZeroQuant 5 bits", {.bits = 5}},
-                                   {"TEAL 80 %", {.rho = 0.8f}},
-                                   {"TEAL 60 %", {.rho = 0.6f}}};
+  std::vector<Static> points{{"dense", {}}};
+  const auto& methods = lab.study().experiments.static_methods;
+  for (const float kappa : methods.kappa)
+    points.push_back({fmt::format("Quest {:.0f} %", 100 * kappa), {.kappa = kappa}});
+  for (const int bits : methods.bits)
+    points.push_back({fmt::format("ZeroQuant {} bits", bits), {.bits = bits}});
+  for (const float rho : methods.rho)
+    points.push_back({fmt::format("TEAL {:.0f} %", 100 * rho), {.rho = rho}});
   ProtocolOptions protocol;
   protocol.context = lab.study().context;
   protocol.horizon = usual_horizon;

@@ -19,7 +19,7 @@ Json run_training(Laboratory& lab, const Where& at, std::optional<uint64_t> seed
                   const std::string& name);
 Json run_frontier(Laboratory& lab, const Where& at, const SweepProgress& progress);
 Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::string& name,
-                    const std::vector<std::string>& baselines, bool requested,
+                    const std::vector<std::string>& baselines, int budgets, bool requested,
                     const SweepProgress& progress);
 Json run_landscape(Laboratory& lab, const Where& at, const SweepProgress& progress);
 Json run_search_point(Laboratory& lab, const Where& at, int point, const SweepProgress& progress);

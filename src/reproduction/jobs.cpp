@@ -58,7 +58,14 @@ class Planner {
   void add(Job job) {
     for ([[maybe_unused]] const std::string& needed : job.after)
       assert(known_.contains(needed) && "planned before what needs it");
-    if (known_.insert(job.name).second) jobs_.push_back(std::move(job));
+    if (known_.insert(job.name).second) {
+      jobs_.push_back(std::move(job));
+      return;
+    }
+    // Another section shows the same.
+    std::vector<std::string>& sections = std::ranges::find(jobs_, job.name, &Job::name)->sections;
+    for (const std::string& section : job.sections)
+      if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
   }
 
   double tokens(int arms, int blocks, int horizon = usual_horizon) const {
@@ -75,14 +82,14 @@ class Planner {
 
   void train(const StudyFamily& family, const std::string& name) {
     add({train_job(family.name, name),
-         "training",
+         {"training"},
          {},
          training_work(*family.find(name)),
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress&) {
            return run_training(lab, at, std::nullopt, at.controller);
          }});
     add({frontier_job(family.name, name),
-         "training",
+         {"training"},
          {train_job(family.name, name)},
          tokens(study_.budgets, study_.validation_blocks, horizon_of(name)),
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
@@ -90,22 +97,27 @@ class Planner {
          }});
   }
 
-  void sweep(const StudyFamily& family, const std::string& name, const std::string& section,
-             const std::vector<std::string>& baselines, bool requested) {
+  void sweep(const StudyFamily& family, const std::string& name,
+             const std::vector<std::string>& sections, const std::vector<std::string>& baselines,
+             bool requested) {
     // The policy, each baseline at its averages, and fixed at the requested ones.
     const int passes = 1 + static_cast<int>(baselines.size()) + (requested ? 1 : 0);
+    const int budgets = budgets_of_sweep(study_, name);
     add({sweep_job(family.name, name),
-         section,
+         sections,
          {frontier_job(family.name, name)},
-         tokens(passes * study_.budgets, study_.blocks_of_sweeps(), horizon_of(name)),
-         [&family, name, baselines, requested](Laboratory& lab, const SweepProgress& progress) {
-           return run_main_sweep(lab, family, name, baselines, requested, progress);
+         tokens(passes * budgets, study_.blocks_of_sweeps(), horizon_of(name)),
+         [&family, name, baselines, budgets, requested](Laboratory& lab,
+                                                        const SweepProgress& progress) {
+           return run_main_sweep(lab, family, name, baselines, budgets, requested, progress);
          }});
   }
 
   void spaces(const StudyFamily& family, const std::string& name) {
     train(family, name);
-    sweep(family, name, "spaces", experiments_.spaces.baselines, true);
+    std::vector<std::string> sections{"spaces"};
+    if (name == experiments_.spaces.controllers.back()) sections.emplace_back("scaling");
+    sweep(family, name, sections, experiments_.spaces.baselines, true);
   }
 
   void seeds(const StudyFamily& family) {
@@ -114,18 +126,19 @@ class Planner {
     for (const uint64_t seed : experiments_.seeds.seeds) {
       const std::string name = reseeded(base, seed);
       add({train_job(family.name, name),
-           "training",
+           {"training"},
            {},
            training_work(*family.find(base)),
            [at = Where{&family, base}, seed, name](Laboratory& lab, const SweepProgress&) {
              return run_training(lab, at, seed, name);
            }});
       add({sweep_job(family.name, name),
-           "spaces",
+           {"spaces"},
            {train_job(family.name, name)},
            tokens(2 * study_.budgets, study_.blocks_of_sweeps()),
            [&family, name](Laboratory& lab, const SweepProgress& progress) {
-             return run_main_sweep(lab, family, name, {"fixed"}, false, progress);
+             return run_main_sweep(lab, family, name, {"fixed"}, lab.study().budgets, false,
+                                   progress);
            }});
     }
   }
@@ -133,7 +146,7 @@ class Planner {
   void landscape(const StudyFamily& family, const std::string& name) {
     const auto& settings = experiments_.landscape;
     add({landscape_job(family.name, name),
-         "landscape",
+         {"landscape"},
          {frontier_job(family.name, name)},
          tokens(settings.points * (2 + 2 * settings.schedules), study_.blocks),
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
@@ -143,7 +156,7 @@ class Planner {
 
   void search(const StudyFamily& family, const std::string& name, int point) {
     add({search_job(family.name, name, point),
-         "search",
+         {"search"},
          {frontier_job(family.name, name)},
          tokens(2 + experiments_.search.schedules, study_.blocks),
          [at = Where{&family, name}, point](Laboratory& lab, const SweepProgress& progress) {
@@ -155,17 +168,18 @@ class Planner {
     train(family, name);
     const auto& settings = experiments_.single;
     add({single_job(family.name, name),
-         "single",
+         {"single"},
          {frontier_job(family.name, name)},
          tokens(settings.points * (2 + settings.schedules), study_.blocks),
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
            return run_single(lab, at, progress);
          }});
+    if (settings.budgets > 0) sweep(family, name, {"single"}, {"fixed"}, true);
   }
 
   void horizon(const StudyFamily& family, const std::string& name) {
     train(family, name);
-    sweep(family, name, "horizons", {"fixed"}, true);
+    sweep(family, name, {"horizons"}, {"fixed"}, true);
   }
 
   void pollution() {
@@ -173,7 +187,7 @@ class Planner {
     const auto settings =
         static_cast<int>(1 + options.kappa.size() + options.rho.size() + options.bits.size());
     add({"pollution",
-         "pollution",
+         {"pollution"},
          {},
          tokens(settings, options.windows, options.corrupted + options.tail),
          [](Laboratory& lab, const SweepProgress& progress) {
@@ -182,10 +196,13 @@ class Planner {
   }
 
   void static_points() {
+    const auto& methods = experiments_.static_methods;
     add({"static",
-         "scaling",
+         {"scaling"},
          {},
-         tokens(7, study_.blocks_of_sweeps()),
+         tokens(
+             1 + static_cast<int>(methods.kappa.size() + methods.rho.size() + methods.bits.size()),
+             study_.blocks_of_sweeps()),
          [](Laboratory& lab, const SweepProgress& progress) {
            return run_static_points(lab, progress);
          }});
@@ -197,7 +214,7 @@ class Planner {
                             Run run) {
       train(family, controller);
       add({job,
-           "ours",
+           {"ours"},
            {frontier_job(family.name, controller)},
            work,
            [at = Where{&family, controller}, run](Laboratory& lab, const SweepProgress& progress) {
@@ -226,7 +243,7 @@ class Planner {
     if (!settings.texts.empty() || !settings.contexts.empty()) train(family, settings.controller);
     const auto one = [&](const std::string& what, const StudyText& text, int context) {
       add({transfer_job(family.name, settings.controller, what),
-           "ours",
+           {"ours"},
            {frontier_job(family.name, settings.controller)},
            tokens(2 * 27, settings.blocks),
            [at = Where{&family, settings.controller}, text, context](

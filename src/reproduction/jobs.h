@@ -10,10 +10,10 @@
 namespace sol {
 
 struct Job {
-  std::string name;                // "sweep/paper/2l": its file under jobs/
-  std::string section;             // of the report, as sections are named there
-  std::vector<std::string> after;  // jobs that must have finished
-  double work = 0;                 // roughly, in decoded tokens, to estimate the time left
+  std::string name;                   // "sweep/paper/2l": its file under jobs/
+  std::vector<std::string> sections;  // of the report that show it, the first one's is its place
+  std::vector<std::string> after;     // jobs that must have finished
+  double work = 0;                    // roughly, in decoded tokens, to estimate the time left
   std::function<Json(Laboratory&, const SweepProgress&)> run;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "base/file_io.h"
@@ -88,7 +89,8 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
   return {
       {"Model", text("model")},
       {"Model fingerprint", text("model_fingerprint")},
-      {"Arithmetic", fmt::format("{}, {} weights", text("precision"), text("weights"))},
+      {"Arithmetic", fmt::format("{}, {} weights{}", text("precision"), text("weights"),
+                                 text("device").empty() ? "" : ", on " + text("device"))},
       {"Outside the paper", outside_paper},
       {"Training text", files(study.train)},
       {"Validation text", files(study.valid)},
@@ -113,6 +115,21 @@ std::string page(const Study& study, const StudyResults& results, const Section&
   body += "<h2 id=\"settings\">Settings</h2>\n<table class=\"settings\">\n";
   for (const auto& [name, value] : settings(study, results)) body += settings_row(name, value);
   return html_page(fmt::format("Study: {}", study.name), body + "</table>\n");
+}
+
+std::filesystem::path csv_file(const StudyResults& results, const std::string& table) {
+  return results.dir() / "csv" / (table + ".csv");
+}
+
+// Those of the report before: one whose job has been deleted since must not stay.
+std::set<std::string> reported_tables(const StudyResults& results) {
+  std::set<std::string> names;
+  const std::filesystem::path file = results.dir() / "figures.jsonl";
+  if (!path_exists(file)) return names;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);)
+    names.insert(json_get<std::string>(parse_json(line, file.string()), "table", file.string()));
+  return names;
 }
 
 // The tables alone, to be quoted.
@@ -181,14 +198,17 @@ void write_study_report(const Study& study, const StudyResults& results,
   const Section summary = summary_section(input);  // last: the sections have said what is missing
   std::string lines;
   ensure_writable_directory(results.dir() / "csv");
+  std::set<std::string> stale = reported_tables(results);
   const auto write = [&](const Section& section) {
     for (const FigureTable& table : section.tables) {
-      write_file_atomically(results.dir() / "csv" / (table.name() + ".csv"), table.csv());
+      write_file_atomically(csv_file(results, table.name()), table.csv());
       lines += table.jsonl();
+      stale.erase(table.name());
     }
   };
   write(summary);
   std::ranges::for_each(sections, write);
+  for (const std::string& table : stale) std::filesystem::remove(csv_file(results, table));
   write_file_atomically(results.dir() / "figures.jsonl", lines);
   write_file_atomically(results.dir() / "report.md", markdown(study, results, summary, sections));
   write_file_atomically(results.dir() / "report.html", page(study, results, summary, sections));

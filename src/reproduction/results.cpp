@@ -1,5 +1,6 @@
 #include "reproduction/results.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/fail.h"
@@ -8,6 +9,7 @@
 namespace sol {
 namespace {
 
+constexpr const char* native_device = "native";
 constexpr int format_version = 2;  // 1 told files by their names only
 // A sweep of a thousand budgets over hundreds of blocks stays well below this.
 constexpr uint64_t job_limit = uint64_t{1} << 30;
@@ -37,6 +39,15 @@ std::string first_difference(const Json& a, const Json& b, const std::string& pa
   return a == b ? "" : path;
 }
 
+// A finished job, a controller or a training that can go on; why a job failed is none of these.
+bool holds_results(const std::filesystem::path& part) {
+  if (!path_exists(part)) return false;
+  return std::ranges::any_of(
+      std::filesystem::recursive_directory_iterator(part), [](const auto& entry) {
+        return entry.path().extension() == ".json" || entry.path().extension() == ".safetensors";
+      });
+}
+
 }  // namespace
 
 StudyResults StudyResults::open(const std::filesystem::path& dir, const Json& identity) {
@@ -51,11 +62,8 @@ StudyResults StudyResults::open(const std::filesystem::path& dir, const Json& id
   ensure_writable_directory(dir);
   ensure_writable_directory(dir / "jobs");
   StudyResults results(dir);
-  const auto holds = [&](const char* part) {
-    return path_exists(dir / part) && !std::filesystem::is_empty(dir / part);
-  };
   // Where nothing has come of the study yet, another may take its place: its mistakes are mended.
-  if (path_exists(file) && (holds("jobs") || holds("controllers"))) {
+  if (path_exists(file) && (holds_results(dir / "jobs") || holds_results(dir / "controllers"))) {
     results = read(dir);
     // Through text, as the other one: 3 is of another type there than an int's 3.
     const std::string difference =
@@ -138,7 +146,12 @@ std::optional<Json> StudyResults::find(const std::string& job) const {
 }
 
 double StudyResults::seconds(const std::string& job) const {
-  return json_get<double>(read_job(job), "seconds", where(job));
+  const Json document = read_job(job);
+  const auto last = json_get<double>(document, "seconds", where(job));
+  // Of a training that was resumed the result knows all of it.
+  const Json& result = document["result"];
+  const bool training = job.starts_with("train/") && result.contains("seconds");
+  return training ? std::max(last, json_get<double>(result, "seconds", where(job))) : last;
 }
 
 std::string StudyResults::runs() const {
@@ -150,9 +163,10 @@ std::string StudyResults::runs() const {
         std::filesystem::relative(entry.path(), root).replace_extension().string();
     const Json document = read_job(job);
     const Json run = document.value("run", Json::object());
-    ++jobs[fmt::format("sol {}, commit {}; {}; {}; {} threads", run.value("version", "?"),
+    const auto device = run.value("device", std::string(native_device));
+    ++jobs[fmt::format("sol {}, commit {}; {}; {}; {} threads{}", run.value("version", "?"),
                        run.value("commit", "?"), run.value("cpu", "?"), run.value("isa", "?"),
-                       run.value("threads", 0))];
+                       run.value("threads", 0), device == native_device ? "" : "; " + device)];
   }
   std::string text;
   for (const auto& [run, count] : jobs)

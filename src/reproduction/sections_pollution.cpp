@@ -96,11 +96,23 @@ Section pollution_section(ReportInput& input) {
     table.add({to_string(setting.action), number(setting.direct), number(setting.tail, 3),
                number(setting.peak_p90)});
   section.show(std::move(table));
-  section.html += fmt::format(
-      "<p class=\"note\">{} windows: {} dense tokens, {} steps under the action, {} dense ones. "
-      "The peak is each window's largest change at one step of the tail. Curves: the lowest "
-      "level of each axis.</p>\n",
-      pollution.windows.size(), options.prefix, options.corrupted, options.tail);
+  FigureTable tails("pollution-tail", "Change of perplexity at each step of the tail, in %",
+                    {{"action", "Action"},
+                     {"step", "Step"},
+                     {"median", "Median over windows"},
+                     {"low", "10 %"},
+                     {"high", "90 %"}});
+  for (const PollutionSetting& setting : pollution.settings)
+    for (size_t t = 0; t < setting.median.size(); ++t)
+      tails.add({to_string(setting.action), count(static_cast<int64_t>(t) + 1),
+                 number(setting.median[t], 3), number(setting.low[t], 3),
+                 number(setting.high[t], 3)});
+  section.tables.push_back(std::move(tails));  // long: for the files, not for the page
+  section.note(fmt::format(
+      "{} windows: {} dense tokens, {} steps under the action, {} dense ones. The peak is each "
+      "window's largest change at one step of the tail. Curves (the lowest level of each axis; all "
+      "in csv/pollution-tail.csv): the change at each step of the tail.",
+      pollution.windows.size(), options.prefix, options.corrupted, options.tail));
   return section;
 }
 

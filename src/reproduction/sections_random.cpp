@@ -295,7 +295,8 @@ Section landscape_section(ReportInput& input) {
   section.note(
       "Operating points are chosen on validation text and judged on test text. "
       "random-matched draws schedules whose averages are the policy's (as near as whole steps "
-      "allow); random-uniform draws any action, as the paper does.");
+      "allow); random-uniform draws any action, as the paper does, so that its schedules have "
+      "other averages than the policy and better or worse perplexities for that alone.");
   return section;
 }
 
@@ -303,7 +304,9 @@ Section search_section(ReportInput& input) {
   Section section{"search", "Policy against many random schedules", {}, {}};
   const auto& settings = input.study().experiments.search;
   FigureTable table(
-      "search", fmt::format("Against {} random schedules of the same averages", settings.schedules),
+      "search",
+      fmt::format("Against {} random schedules of the nearest averages that whole steps allow",
+                  settings.schedules),
       search_columns());
   for (const StudyFamily& family : input.study().families) {
     const std::vector<NamedPoint> points = search_points(input, family);
@@ -327,7 +330,9 @@ Section single_section(ReportInput& input) {
   Section section{"single", "One axis, two levels", {}, {}};
   const auto& settings = input.study().experiments.single;
   FigureTable table(
-      "single", fmt::format("Against {} random schedules of the same average", settings.schedules),
+      "single",
+      fmt::format("Against {} random schedules of the nearest average that whole steps allow",
+                  settings.schedules),
       search_columns());
   for (const StudyFamily& family : input.study().families) {
     const std::vector<NamedPoint> points = single_points(input, family);
@@ -341,6 +346,10 @@ Section single_section(ReportInput& input) {
   }
   section.show(std::move(table));
   input.note_missing(section);
+  section.note(
+      "The policy's average need be no multiple of a step's share of the episode, the random "
+      "schedules' is: both net keep-rates stand in the table, and where they differ, regrets and "
+      "ranks are of that, too.");
   return section;
 }
 

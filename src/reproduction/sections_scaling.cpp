@@ -90,10 +90,14 @@ ScalingRow described(const StudyResults& results) {
   ScalingRow row;
   row.model = json_get_or<std::string>(identity, "model", "?", where);
   row.context = json_get<int>(identity, "context", where);
-  if (identity.contains("test") && identity["test"].is_object() &&
-      identity["test"].contains("files"))
-    for (const Json& file : identity["test"]["files"])
-      row.text += (row.text.empty() ? "" : ", ") + json_get<std::string>(file, "name", where);
+  if (const auto test = identity.find("test"); test != identity.end() && test->is_object()) {
+    if (test->contains("files"))
+      for (const Json& file : (*test)["files"])
+        row.text += (row.text.empty() ? "" : ", ") + json_get<std::string>(file, "name", where);
+    const auto name = json_get_or<std::string>(*test, "name", "", where);
+    const auto label = json_get_or<std::string>(*test, "label", name, where);
+    if (label != name) row.text = fmt::format("{} ({})", label, row.text);
+  }
   if (json_get_or(identity, "quick", false, where)) row.text += " (a quick run)";
   return row;
 }

@@ -1,6 +1,8 @@
 // The study in short: its verdicts beside the paper's.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "evaluation/report_page.h"
 #include "reproduction/jobs.h"
 #include "reproduction/paper_figures.h"
@@ -34,7 +36,10 @@ void add_comparison(const StudyFamily& family, const std::string& name, const Sw
 }
 
 void add_comparisons(ReportInput& input, const StudyFamily& family, FigureTable& table) {
-  for (const std::string& name : swept_controllers(input.study())) {
+  std::vector<std::string> names = input.study().experiments.spaces.controllers;
+  for (const std::string& name : input.study().experiments.horizons.controllers)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  for (const std::string& name : names) {
     const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
     if (!view) continue;
     for (const Matching matching : {Matching::realised, Matching::requested})
@@ -42,6 +47,31 @@ void add_comparisons(ReportInput& input, const StudyFamily& family, FigureTable&
     table.add({family.title, fmt::format("{}: requests met on every axis", name),
                share_of(view->summary.adherence.front().all_axes_share), nothing});
   }
+}
+
+// Of the single axes that were swept, how many the policy wins.
+void add_single_axes(ReportInput& input, const StudyFamily& family, FigureTable& table) {
+  const auto& single = input.study().experiments.single;
+  if (single.budgets == 0) return;
+  int64_t axes = 0, better = 0, told_apart = 0;
+  for (const std::string& name : single.controllers) {
+    const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+    const Comparison* row =
+        view ? view->summary.find("fixed", Matching::realised, Scope::inside) : nullptr;
+    if (!row) continue;
+    ++axes;
+    better += row->test.difference.mean < 0 ? 1 : 0;
+    told_apart += row->interval.high < 0 ? 1 : 0;
+  }
+  if (axes == 0) return;
+  table.add({family.title,
+             "single axes with a lower mean perplexity than fixed at the policy's averages",
+             {fmt::format("{} of {}", better, axes), better},
+             nothing});
+  table.add({family.title,
+             "of these, with an interval that excludes zero",
+             {fmt::format("{} of {}", told_apart, axes), told_apart},
+             nothing});
 }
 
 void add_best_of(const StudyFamily& family, const std::string& what, const BestOf& found,
@@ -65,6 +95,7 @@ Section summary_section(ReportInput& input) {
                 fmt::format("points at which no schedule of {} random ones is better",
                             experiments.search.schedules),
                 best_of_search(input, family), paper_search, table);
+    add_single_axes(input, family, table);
     add_best_of(family,
                 fmt::format("single axes at whose middle budget no schedule of {} is better",
                             experiments.single.schedules),

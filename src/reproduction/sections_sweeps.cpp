@@ -45,8 +45,11 @@ std::vector<FigureTable::Column> comparison_columns() {
           {"budgets", "Budgets"},
           {"blocks", "Blocks"},
           {"policy_perplexity", "Policy"},
+          {"policy_deviation", "±"},
           {"baseline_perplexity", "Baseline"},
+          {"baseline_deviation", "±"},
           {"difference", "Difference"},
+          {"difference_deviation", "±"},
           {"interval_low", "95 % from"},
           {"interval_high", "to"},
           {"relative", "Relative"},
@@ -68,8 +71,11 @@ void add_comparison(FigureTable& table, const StudyFamily& family, const std::st
              count(test.n),
              count(blocks),
              number(test.policy.mean),
+             number(test.policy.deviation),
              number(test.baseline.mean),
+             number(test.baseline.deviation),
              signed_figure(test.difference.mean),
+             number(test.difference.deviation, 3),
              signed_figure(row.interval.low),
              signed_figure(row.interval.high),
              signed_percent(test.relative()),
@@ -77,6 +83,23 @@ void add_comparison(FigureTable& table, const StudyFamily& family, const std::st
              share_of(test.win_rate),
              paper ? signed_percent(paper->relative) : none,
              paper ? share_of(paper->win_rate) : none});
+}
+
+void show_paired(ReportInput& input, Section& section, Matching matching, Scope scope,
+                 const char* name, const std::string& caption) {
+  FigureTable table(name, caption, comparison_columns());
+  for (const StudyFamily& family : input.study().families)
+    for (const std::string& controller : swept_controllers(input.study())) {
+      if (!family.find(controller)) continue;
+      const SweepView* view = input.sweep(sweep_job(family.name, controller));
+      const Comparison* row = view ? view->summary.find("fixed", matching, scope) : nullptr;
+      if (!row) continue;
+      const PaperComparison* paper = matching == Matching::requested
+                                         ? paper_comparison(controller, view->sweep.space)
+                                         : nullptr;
+      add_comparison(table, family, controller, *row, view->sweep.blocks.size(), paper);
+    }
+  section.show(std::move(table));
 }
 
 // What each policy read in the text; nothing where the study did not ask.
@@ -161,30 +184,19 @@ Section spaces_section(ReportInput& input) {
 
 Section statistics_section(ReportInput& input) {
   Section section{"statistics", "Paired comparisons", {}, {}};
-  for (const Matching matching : {Matching::realised, Matching::requested}) {
-    const bool realised = matching == Matching::realised;
-    FigureTable table(
-        realised ? "paired-realised" : "paired-requested",
-        realised ? "Policy against fixed at the policy's realised averages (the verdict)"
-                 : "Policy against fixed at the requested budgets (as in the paper's table)",
-        comparison_columns());
-    for (const StudyFamily& family : input.study().families)
-      for (const std::string& name : swept_controllers(input.study())) {
-        if (!family.find(name)) continue;
-        const SweepView* view = input.sweep(sweep_job(family.name, name));
-        const Comparison* row =
-            view ? view->summary.find("fixed", matching, Scope::inside) : nullptr;
-        if (row)
-          add_comparison(table, family, name, *row, view->sweep.blocks.size(),
-                         paper_comparison(name, view->sweep.space));
-      }
-    section.show(std::move(table));
-  }
+  show_paired(input, section, Matching::realised, Scope::inside, "paired-realised",
+              "Policy against fixed at the policy's realised averages (the verdict)");
+  show_paired(input, section, Matching::realised, Scope::frugal, "paired-frugal",
+              fmt::format("The same, where the policy spent a net keep-rate of {} at most",
+                          frugal_net_keep));
+  show_paired(input, section, Matching::requested, Scope::inside, "paired-requested",
+              "Policy against fixed at the requested budgets (as in the paper's table)");
   show_elsewhere(input, section);
   show_seeds(input, section);
   input.note_missing(section);
   section.note(
-      "Means over budgets. Difference: policy minus baseline, negative is "
+      "Means over budgets, ± their standard deviation. Difference: policy minus baseline, negative "
+      "is "
       "better. The interval of the mean difference is by a bootstrap over blocks of text; p is of "
       "a one-sided paired t-test over budgets, which share their text, so it claims too much. "
       "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.");

@@ -42,6 +42,16 @@ std::string curve(const std::vector<Run>& runs, const char* label,
   return render_svg(plot);
 }
 
+std::string curves(const std::vector<Run>& runs) {
+  return "<div class=\"row\">\n" +
+         curve(runs, "reward per step", [](const TrainingPoint& p) { return p.reward; }) +
+         curve(runs, "perplexity of the schedules",
+               [](const TrainingPoint& p) { return p.perplexity; }) +
+         curve(runs, "largest gap to the budget", largest_gap) +
+         curve(runs, "policy entropy (nats)", [](const TrainingPoint& p) { return p.entropy; }) +
+         "</div>\n";
+}
+
 }  // namespace
 
 Section training_section(ReportInput& input) {
@@ -55,9 +65,9 @@ Section training_section(ReportInput& input) {
                      {"minutes", "Minutes"},
                      {"perplexity", "Perplexity, last"},
                      {"largest_gap", "Largest gap, last"}});
-  std::vector<Run> shown;
   std::set<std::string> planned;  // no experiment may need a controller of a family
   for (const Job& job : plan_jobs(input.study())) planned.insert(job.name);
+  std::vector<Run> shown;  // of one family
   const auto add = [&](const StudyFamily& family, const std::string& name) {
     const std::string job = train_job(family.name, name);
     if (!planned.contains(job)) return;
@@ -69,25 +79,16 @@ Section training_section(ReportInput& input) {
                number(summary.steps, 0), number(summary.seconds / 60, 1), number(last.perplexity),
                number(largest_gap(last), 3)});
     const auto& spaces = input.study().experiments.spaces.controllers;
-    if (std::ranges::find(spaces, name) != spaces.end() && shown.size() < 5)
-      shown.push_back({fmt::format("{} {}", family.name, name), summary});
+    if (std::ranges::find(spaces, name) != spaces.end()) shown.push_back({name, summary});
   };
   const auto& seeds = input.study().experiments.seeds;
   for (const StudyFamily& family : input.study().families) {
+    shown.clear();
     for (const StudyController& controller : family.controllers) add(family, controller.name);
     for (const uint64_t seed : seeds.seeds)
       if (trained_again(family, seeds.controller)) add(family, reseeded(seeds.controller, seed));
-  }
-  if (!shown.empty()) {
-    section.html = "<div class=\"row\">\n";
-    section.html +=
-        curve(shown, "reward per step", [](const TrainingPoint& p) { return p.reward; });
-    section.html += curve(shown, "perplexity of the schedules",
-                          [](const TrainingPoint& p) { return p.perplexity; });
-    section.html += curve(shown, "largest gap to the budget", largest_gap);
-    section.html +=
-        curve(shown, "policy entropy (nats)", [](const TrainingPoint& p) { return p.entropy; });
-    section.html += "</div>\n";
+    if (!shown.empty())
+      section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title), curves(shown));
   }
   section.show(std::move(table));
   input.note_missing(section);

@@ -5,11 +5,13 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/yaml.h"
+#include "engine/request_checks.h"
 #include "evaluation/named_policy.h"
 #include "evaluation/sweep.h"
 
@@ -39,9 +41,12 @@ StudyText read_text(YamlMap map, const fs::path& config, const std::string& name
   StudyText text;
   text.name = name;
   text.label = map.get_or("label", name);
-  for (const std::string& file : map.get<std::vector<std::string>>("files"))
-    text.files.push_back(beside(config, file));
-  if (text.files.empty()) fail("{}: files names no file", map.place("files"));
+  // A text of which only a label is known comes with the command.
+  if (map.has("files") || !map.has("label")) {
+    for (const std::string& file : map.get<std::vector<std::string>>("files"))
+      text.files.push_back(beside(config, file));
+    if (text.files.empty()) fail("{}: files names no file", map.place("files"));
+  }
   const std::string format = map.get_or<std::string>("format", "documents");
   if (format == "wikitext")
     text.format = TextOptions::Format::wikitext;
@@ -141,7 +146,35 @@ void read_single(YamlMap map, Study& study) {
   check_known(study, map, "controllers", single.controllers);
   single.schedules = int_in(map, "schedules", single.schedules, 1, most_schedules);
   single.points = int_in(map, "points", single.points, 1, most_points);
+  single.budgets = int_in(map, "budgets", single.budgets, 0, 1 << 20);
   map.reject_unknown();
+}
+
+// Levels of one knob, "keep", "prune" or "bits", in place of the paper's.
+template <typename Level>
+void read_levels(YamlMap& map, const std::string& key, std::vector<Level>& levels,
+                 Level Action::*knob) {
+  if (!map.has(key)) return;
+  levels.clear();
+  for (const double level : map.get<std::vector<double>>(key)) {
+    Action action;
+    action.*knob = static_cast<Level>(std::clamp(level, 0.0, 100.0));
+    try {
+      check_action(action);
+    } catch (const Error& error) {
+      fail("{}: {}", map.place(key), error.what());
+    }
+    if (std::is_integral_v<Level> && static_cast<double>(action.*knob) != level)
+      fail("{}: {} bits are no whole number", map.place(key), level);
+    levels.push_back(action.*knob);
+  }
+}
+
+void read_levels(YamlMap& map, std::vector<float>& kappa, std::vector<float>& rho,
+                 std::vector<int>& bits) {
+  read_levels(map, "keep", kappa, &Action::kappa);
+  read_levels(map, "prune", rho, &Action::rho);
+  read_levels(map, "bits", bits, &Action::bits);
 }
 
 void read_pollution(YamlMap map, Study& study) {
@@ -151,6 +184,7 @@ void read_pollution(YamlMap map, Study& study) {
   pollution.corrupted = int_in(map, "corrupted", pollution.corrupted, 1, 1 << 16);
   pollution.tail = int_in(map, "tail", pollution.tail, 1, 1 << 16);
   pollution.sequence.page_size = int_in(map, "page_size", pollution.sequence.page_size, 1, 4096);
+  read_levels(map, pollution.kappa, pollution.rho, pollution.bits);
   map.reject_unknown();
 }
 
@@ -229,6 +263,11 @@ void read_experiments(YamlMap map, Study& study, const fs::path& config) {
     m->reject_unknown();
   }
   if (auto m = map.optional_map("pollution")) read_pollution(*m, study);
+  if (auto m = map.optional_map("static")) {
+    auto& methods = experiments.static_methods;
+    read_levels(*m, methods.kappa, methods.rho, methods.bits);
+    m->reject_unknown();
+  }
   if (auto m = map.optional_map("timed")) {
     read_one_controller(*m, study, experiments.timed);
     experiments.timed.blocks = int_in(*m, "blocks", experiments.timed.blocks, 1, 1 << 20);
@@ -299,6 +338,11 @@ Json controller_json(const StudyController& controller) {
           {"minutes", controller.minutes}};
 }
 
+Json levels_json(const std::vector<float>& kappa, const std::vector<float>& rho,
+                 const std::vector<int>& bits) {
+  return {{"keep", kappa}, {"prune", rho}, {"bits", bits}};
+}
+
 }  // namespace
 
 const StudyController* StudyFamily::find(const std::string& controller) const {
@@ -309,9 +353,24 @@ const StudyController* StudyFamily::find(const std::string& controller) const {
 
 std::vector<std::string> swept_controllers(const Study& study) {
   std::vector<std::string> names = study.experiments.spaces.controllers;
-  for (const std::string& name : study.experiments.horizons.controllers)
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  const auto add = [&](const std::vector<std::string>& controllers) {
+    for (const std::string& name : controllers)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  add(study.experiments.horizons.controllers);
+  if (study.experiments.single.budgets > 0) add(study.experiments.single.controllers);
   return names;
+}
+
+int budgets_of_sweep(const Study& study, const std::string& controller) {
+  const auto among = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, controller) != names.end();
+  };
+  const StudyExperiments& experiments = study.experiments;
+  const bool single = among(experiments.single.controllers) &&
+                      !among(experiments.spaces.controllers) &&
+                      !among(experiments.horizons.controllers);
+  return single ? experiments.single.budgets : study.budgets;
 }
 
 bool trained_again(const StudyFamily& family, const std::string& controller) {
@@ -387,6 +446,7 @@ void make_quick(Study& study) {
   at_most(experiments.search.points, 2);
   at_most(experiments.single.schedules, 6);
   at_most(experiments.single.points, 1);
+  at_most(experiments.single.budgets, 4);
   at_most(experiments.pollution.windows, 6);
   at_most(experiments.timed.blocks, 2);
   at_most(experiments.timed.points, 3);
@@ -460,7 +520,16 @@ Json Study::to_json() const {
         {"blocks", experiments.transfer.blocks}}},
       {"seeds",
        {{"controller", experiments.seeds.controller}, {"seeds", experiments.seeds.seeds}}}};
+  // Only where a study asks for them: directories of those that do not stay theirs.
   if (sweep_blocks) json["sweep_blocks"] = *sweep_blocks;
+  if (experiments.single.budgets > 0) json["single"]["budgets"] = experiments.single.budgets;
+  const PollutionOptions usual;
+  if (pollution.kappa != usual.kappa || pollution.rho != usual.rho || pollution.bits != usual.bits)
+    json["pollution"].update(levels_json(pollution.kappa, pollution.rho, pollution.bits));
+  const StudyExperiments::Static &methods = experiments.static_methods, usual_methods;
+  if (methods.kappa != usual_methods.kappa || methods.rho != usual_methods.rho ||
+      methods.bits != usual_methods.bits)
+    json["static"] = levels_json(methods.kappa, methods.rho, methods.bits);
   return json;
 }
 

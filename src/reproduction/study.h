@@ -18,7 +18,7 @@ namespace sol {
 // Some text that the study reads.
 struct StudyText {
   std::string name;   // "train", or the key it is given under: part of file names
-  std::string label;  // in tables
+  std::string label;  // in tables; the name where none is given
   std::vector<std::filesystem::path> files;
   TextOptions::Format format = TextOptions::Format::documents;
 };
@@ -68,12 +68,18 @@ struct StudyExperiments {
   struct Single {
     std::vector<std::string> controllers;
     int schedules = 30;
-    int points = 3;  // budgets, evenly spread between the levels
+    int points = 3;   // budgets, evenly spread between the levels
+    int budgets = 0;  // > 0: a sweep against fixed budgets besides, over so many at least
   } single;
   struct Horizons {
     std::vector<std::string> controllers{"t4", "t16", "t64"};
   } horizons;
   PollutionOptions pollution;
+  // Static methods, one knob each (paper: Quest, TEAL, ZeroQuant at their usual settings).
+  struct Static {
+    std::vector<float> kappa{0.5f, 0.3f}, rho{0.8f, 0.6f};
+    std::vector<int> bits{8, 5};
+  } static_methods;
   struct Timed {
     std::string controller = "2l";
     int blocks = 16;
@@ -122,8 +128,11 @@ struct Study {
   Json to_json() const;
 };
 
-// Those whose policies are swept over budgets: of action spaces and of horizons.
+// Those whose policies are swept over budgets: of action spaces and of horizons, and of single axes
+// where the study asks for it.
 std::vector<std::string> swept_controllers(const Study& study);
+// How many budgets such a sweep has at least.
+int budgets_of_sweep(const Study& study, const std::string& controller);
 
 // Reads CONFIG; paths in it are relative to its folder. Throws Error naming file, line and key for
 // anything unknown, missing, of another type or out of range, a controller that no family has, or

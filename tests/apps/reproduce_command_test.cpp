@@ -124,6 +124,16 @@ TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
     expect_error(run({"--report", "--beside", other.string()}), {"other/study.json"});
   }
 
+  // Nor does a result that has been deleted leave its table behind.
+  fs::remove(out / "jobs/pollution.json");
+  std::ofstream(out / "csv/mine.csv") << "a user's own\n";
+  ASSERT_EQ(run({"--report"}).code, 0);
+  EXPECT_FALSE(fs::exists(out / "csv/pollution.csv"));
+  EXPECT_FALSE(fs::exists(out / "csv/pollution-tail.csv"));
+  EXPECT_TRUE(fs::exists(out / "csv/mine.csv"));
+  ASSERT_EQ(run({"--only", "pollution"}).code, 0);
+  EXPECT_TRUE(fs::exists(out / "csv/pollution-tail.csv"));
+
   // A finished study has nothing left to do.
   const RunResult again = run({});
   EXPECT_EQ(again.code, 0);
@@ -156,15 +166,17 @@ TEST_F(ReproduceCommand, SeedsAreComparedWhereThereAreSeveral) {
   const fs::path swept = dir.path() / "swept.json";
   fs::copy_file(out / "jobs/sweep/made/2l.json", swept);
   fs::remove_all(out);
-  std::ofstream(study) << "name: Seeds\n"
-                          "data: {train: {files: [text.txt]}, valid: {files: [text.txt]}, test: "
-                          "{files: [text.txt]}}\n"
-                          "evaluation: {context: 40, blocks: 3, validation_blocks: 2, budgets: 8}\n"
-                          "families: {made: {controllers: {2l: {config: "
-                       << (source_dir() / "configs/2l.yaml").string()
-                       << "}}}}\n"
-                          "experiments: {spaces: {controllers: [2l]}, seeds: {seeds: [2]}}\n";
-  ASSERT_EQ(run({"--only", "scaling"}).code, 0);
+  std::ofstream(study)
+      << "name: Seeds\n"
+         "data: {train: {files: [text.txt]}, valid: {files: [text.txt]}, test: "
+         "{files: [text.txt]}}\n"
+         "evaluation: {context: 40, blocks: 3, validation_blocks: 2, budgets: 8}\n"
+         "families: {made: {controllers: {2l: {config: "
+      << (source_dir() / "configs/2l.yaml").string()
+      << "}}}}\n"
+         "experiments: {spaces: {controllers: [2l]}, seeds: {seeds: [2]}, pollution: {windows: "
+         "3, prefix: 20, corrupted: 2, tail: 5}}\n";
+  ASSERT_EQ(run({"--only", "pollution"}).code, 0);  // so that there is a directory
   fs::create_directories(out / "jobs/sweep/made");
   fs::copy_file(swept, out / "jobs/sweep/made/2l.json");
   ASSERT_EQ(run({"--report"}).code, 0);
@@ -184,6 +196,8 @@ TEST_F(ReproduceCommand, SeedsAreComparedWhereThereAreSeveral) {
 TEST_F(ReproduceCommand, ErrorsSayWhatAndWhere) {
   expect_error(run({"--only", "spaces,horizn"}), {"no section \"horizn\"", "horizons"});
   expect_error(run({"--report"}), {"holds no study", out.string()});
+  expect_error(run({"--beside", (dir.path() / "nothing").string()}), {"nothing", "holds no study"});
+  EXPECT_FALSE(fs::exists(out / "jobs"));  // before any work
   ASSERT_EQ(run({"--only", "scaling"}).code, 0);
   write_study("  search: {points: 3}\n");  // twice
   expect_error(run({}), {"study.yaml", "search is given twice"});
@@ -291,7 +305,10 @@ TEST_F(ReproduceCommand, AJobThatFailsLeavesTheOthers) {
                            "3 of the study's jobs failed"})
     EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
   const std::string report = read_file(out / "report.html");
-  EXPECT_NE(report.find("Failed: sweep/made/2l: it needs"), std::string::npos);
+  EXPECT_NE(report.find("Failed: train/made/2l: "), std::string::npos);
+  // What its failure caused ends with it.
+  EXPECT_NE(report.find("Not run yet: sweep/made/2l."), std::string::npos);
+  EXPECT_FALSE(fs::exists(out / "jobs/sweep/made/2l.failed.txt"));
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ void expect_runnable(const std::vector<Job>& jobs) {
     EXPECT_TRUE(before.insert(job.name).second) << job.name << " twice";
     EXPECT_GT(job.work, 0) << job.name;
     EXPECT_TRUE(job.run);
-    EXPECT_NE(std::ranges::find(section_names(), job.section), section_names().end());
+    ASSERT_FALSE(job.sections.empty()) << job.name;
+    for (const std::string& section : job.sections)
+      EXPECT_NE(std::ranges::find(section_names(), section), section_names().end()) << job.name;
   }
 }
 
@@ -42,7 +44,7 @@ TEST(StudyJobs, StandBehindThoseTheyNeed) {
        {"train/paper/2l", "frontier/harsh/t64", "sweep/paper/fl", "landscape/harsh/3l",
         "search/paper/2l-4", "single/harsh/quant-5-10", "pollution", "static", "timed/paper/2l",
         "behaviour/harsh/2l", "transfer/paper/2l-novels", "transfer/harsh/2l-context-256",
-        "sweep/paper/2l-seed5"})
+        "sweep/paper/2l-seed5", "sweep/harsh/keep-01"})
     EXPECT_TRUE(planned.contains(job)) << job;
 }
 
@@ -73,8 +75,20 @@ TEST(StudyJobs, ASectionBringsWhatItNeedsAndNoMore) {
                                    "frontier/harsh/t4", "frontier/harsh/t16", "frontier/harsh/t64",
                                    "sweep/paper/t4", "sweep/paper/t16", "sweep/paper/t64",
                                    "sweep/harsh/t4", "sweep/harsh/t16", "sweep/harsh/t64"}));
+  // The frontiers that static methods are drawn over.
+  EXPECT_EQ(
+      names(wanted_jobs(study, {"scaling"})),
+      (std::set<std::string>{"train/paper/fl", "frontier/paper/fl", "sweep/paper/fl",
+                             "train/harsh/fl", "frontier/harsh/fl", "sweep/harsh/fl", "static"}));
   EXPECT_THAT([&] { wanted_jobs(study, {"horizon"}); },
               test::throws({"no section \"horizon\"", "horizons"}));
+}
+
+TEST(StudyJobs, WhatTwoSectionsShowIsOfBoth) {
+  Study study = shipped();
+  study.experiments.horizons.controllers = {"2l"};
+  EXPECT_TRUE(names(wanted_jobs(study, {"horizons"})).contains("sweep/paper/2l"));
+  EXPECT_TRUE(names(wanted_jobs(study, {"spaces"})).contains("sweep/paper/2l"));
 }
 
 TEST(StudyJobs, AFamilyWithoutAControllerIsLeftOutThere) {

@@ -1,6 +1,7 @@
 #include "reproduction/paper_figures.h"
 
-#include <gtest/gtest.h>
+#include "support.h"
+#include "training/config.h"
 
 namespace sol {
 namespace {
@@ -15,9 +16,18 @@ TEST(PaperFigures, AreOfTheControllersOfThePaper) {
   EXPECT_DOUBLE_EQ(found->win_rate, 0.953);
 }
 
+TEST(PaperFigures, AreOfTheLevelsOfOurConfigurations) {
+  for (const char* name : {"2l", "3l", "t4", "t16", "t64"}) {
+    const auto file = test::source_dir() / "configs" / (std::string(name) + ".yaml");
+    EXPECT_NE(paper_comparison(name, load_training_config(file, {}).space), nullptr) << name;
+  }
+}
+
 TEST(PaperFigures, OtherLevelsOfThatNameHaveNone) {
   EXPECT_EQ(paper_comparison("2l", ActionSpace({0.02f, 1.0f}, {0.3f, 1.0f}, {3, 16})), nullptr);
   EXPECT_EQ(paper_comparison("2l", ActionSpace({0.1f, 1.0f}, {1.0f}, {16})), nullptr);
+  EXPECT_EQ(paper_comparison("2l", ActionSpace({0.1f, 1.0f}, {0.3f, 1.0f}, {5, 16})), nullptr);
+  EXPECT_EQ(paper_comparison("2l", ActionSpace({0.1f, 0.5f}, {0.6f, 1.0f}, {5, 16})), nullptr);
   EXPECT_EQ(paper_comparison("mine", ActionSpace({0.1f, 1.0f}, {0.6f, 1.0f}, {5, 16})), nullptr);
 }
 

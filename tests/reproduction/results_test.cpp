@@ -41,6 +41,32 @@ TEST_F(StudyResultsTest, KeepsWhyAJobFailedUntilItHasAResult) {
   EXPECT_FALSE(results.failure("sweep/a/2l"));
 }
 
+TEST_F(StudyResultsTest, AResumedTrainingTookAllOfItsTime) {
+  StudyResults results = StudyResults::open(dir.path(), identity);
+  results.store("train/a/2l", {{"seconds", 7200.0}}, 30, {});
+  EXPECT_EQ(results.seconds("train/a/2l"), 7200);
+  results.store("train/a/3l", {{"seconds", 20.0}}, 30, {});
+  EXPECT_EQ(results.seconds("train/a/3l"), 30);
+}
+
+TEST_F(StudyResultsTest, FailuresAreNothingThatHasComeOfAStudy) {
+  StudyResults::open(dir.path(), identity).store_failure("train/a/2l", "no memory");
+  Json mended = identity;
+  mended["blocks"] = 4;
+  EXPECT_EQ(StudyResults::open(dir.path(), mended).identity(), mended);
+}
+
+TEST_F(StudyResultsTest, TheDeviceIsPartOfWhatMadeThem) {
+  StudyResults results = StudyResults::open(dir.path(), identity);
+  RunInfo run;
+  run.device = "cuda:0";
+  results.store("sweep/a/2l", {{"x", 1}}, 1, run);
+  EXPECT_THAT(results.runs(), testing::HasSubstr("; cuda:0"));
+  run.device = "native";
+  results.store("sweep/a/2l", {{"x", 1}}, 1, run);
+  EXPECT_THAT(results.runs(), testing::Not(testing::HasSubstr("native")));
+}
+
 TEST_F(StudyResultsTest, ADirectoryHoldsOneStudy) {
   Json other = identity;
   other["families"][0]["name"] = "b";

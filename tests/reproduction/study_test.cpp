@@ -1,5 +1,6 @@
 #include "reproduction/study.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "support.h"
@@ -148,6 +149,61 @@ TEST_F(StudyFile, SweepsMayHaveBlocksOfTheirOwn) {
   EXPECT_EQ(study.blocks_of_sweeps(), 5);
   EXPECT_THAT([&] { load(small + "evaluation: {sweep_blocks: -1}\n"); },
               throws({"line 12", "sweep_blocks is -1"}));
+}
+
+TEST_F(StudyFile, KnobsMayHaveOtherLevelsThanThePaper) {
+  const Study usual = load(small);
+  EXPECT_EQ(usual.experiments.static_methods.bits, (std::vector<int>{8, 5}));
+  EXPECT_FALSE(usual.to_json().contains("static"));  // directories of before go on
+  EXPECT_FALSE(usual.to_json()["pollution"].contains("keep"));
+  const Study study = load(small +
+                           "experiments:\n"
+                           "  pollution: {keep: [0.05], bits: [3, 4]}\n"
+                           "  static: {prune: [0.3]}\n");
+  const StudyExperiments& experiments = study.experiments;
+  EXPECT_EQ(experiments.pollution.kappa, (std::vector<float>{0.05f}));
+  EXPECT_EQ(experiments.pollution.bits, (std::vector<int>{3, 4}));
+  EXPECT_EQ(experiments.pollution.rho, PollutionOptions().rho);
+  EXPECT_EQ(experiments.static_methods.rho, (std::vector<float>{0.3f}));
+  EXPECT_EQ(study.to_json()["pollution"]["bits"], Json({3, 4}));
+  EXPECT_TRUE(study.to_json().contains("static"));
+  const auto levels = [&](const std::string& text) {
+    load(small + "experiments: {static: {" + text + "}}\n");
+  };
+  for (const char* wrong : {"keep: [0]", "prune: [1.5]", "bits: [1]", "bits: [1e300]"})
+    EXPECT_THAT([&] { levels(wrong); }, throws({"line 12", "out of range"})) << wrong;
+  EXPECT_THAT([&] { levels("bits: [4.5]"); }, throws({"line 12", "4.5 bits"}));
+}
+
+TEST_F(StudyFile, SingleAxesMayBeSweptOverBudgets) {
+  const std::string single = small + "experiments: {spaces: {controllers: [fl]}, ";
+  const Study without = load(single + "single: {controllers: [2l]}}\n");
+  EXPECT_FALSE(without.to_json()["single"].contains("budgets"));
+  const auto swept = [](const Study& study) {
+    const auto names = swept_controllers(study);
+    return std::ranges::find(names, "2l") != names.end();
+  };
+  EXPECT_FALSE(swept(without));
+  const Study study = load(single + "single: {controllers: [2l], budgets: 24}}\n");
+  EXPECT_TRUE(swept(study));
+  EXPECT_EQ(budgets_of_sweep(study, "2l"), 24);
+  EXPECT_EQ(budgets_of_sweep(study, "fl"), study.budgets);
+  EXPECT_EQ(study.to_json()["single"]["budgets"], 24);
+}
+
+TEST_F(StudyFile, ATextMayBeALabelWhoseFilesComeWithTheCommand) {
+  const Study study = load(
+      "name: n\ndata: {test: {label: seen text}}\nfamilies: {f: {controllers: {2l: {config: "
+      "a.yaml}}}}\n");
+  EXPECT_TRUE(study.test.files.empty());
+  EXPECT_EQ(study.test.label, "seen text");
+  EXPECT_THAT(
+      [&] {
+        load(
+            "name: n\ndata: {test: {format: documents}}\nfamilies: {f: {controllers: {2l: "
+            "{config: a.yaml}}}}\n");
+      },
+      throws({"study.yaml", "files"}));
 }
 
 TEST(Studies, EveryControllerOfOursCanBeTrainedInSmallToo) {
