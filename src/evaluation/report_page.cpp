@@ -85,7 +85,12 @@ std::string levels_in_words(const ActionSpace& space) {
   std::string words;
   const auto add = [&](Axis axis, const char* symbol, const auto& levels) {
     if (!space.on(axis) && space.levels(axis).front() == 1) return;
-    words += fmt::format("{}{} {{{}}}", words.empty() ? "" : ", ", symbol, fmt::join(levels, ", "));
+    constexpr size_t most_named = 4;
+    const std::string named =
+        levels.size() > most_named
+            ? fmt::format("{} levels {} .. {}", levels.size(), levels.front(), levels.back())
+            : fmt::format("{}", fmt::join(levels, ", "));
+    words += fmt::format("{}{} {{{}}}", words.empty() ? "" : ", ", symbol, named);
   };
   add(Axis::kappa, "κ", space.kappa());
   add(Axis::rho, "ρ", space.rho());

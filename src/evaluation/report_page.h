@@ -27,7 +27,7 @@ std::string percent(double share);
 std::string p_value(double p);
 std::string with_deviation(const MeanDeviation& value);
 std::string budget_text(const Budget& budget);  // "κ 0.500, ρ 0.700, 9.00 bits"
-// "κ {0.1, 1}, q {5, 16}": an axis that is always dense is left out.
+// "κ {0.1, 1}, q {12 levels 5 .. 16}": an axis that is always dense is left out.
 std::string levels_in_words(const ActionSpace& space);
 
 // A row of a settings table, empty for an empty value; `value` is escaped.
