@@ -64,7 +64,9 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   }
   print(
       "* paired t-test over budgets, as in the paper. They share their text, so it claims too "
-      "much; the interval over blocks does not.\n");
+      "much; the interval over blocks does not. net<=0.6: where {} spent a net keep-rate of {} at "
+      "most.\n",
+      sweep.policy, frugal_net_keep);
   print("\n");
   for (const Adherence& row : summary.adherence) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
