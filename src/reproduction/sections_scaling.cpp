@@ -53,6 +53,36 @@ PlotSeries frontier_series(const Sweep& sweep, const std::vector<size_t>& fronti
   return series;
 }
 
+// "30 %" of "Quest 30 %".
+std::string level_of(const std::string& label) {
+  return label.substr(std::min(label.size(), label.find(' ') + 1));
+}
+
+// Dense, and each method at its levels: the dense point uses no axis, every other one a single
+// axis.
+std::vector<PlotSeries> static_series(const ActionSpace& space,
+                                      const std::vector<StaticPoint>& points) {
+  constexpr std::array<Marker, 4> markers{Marker::triangle, Marker::diamond, Marker::square,
+                                          Marker::circle};
+  std::array<PlotSeries, 4> series;  // of the three axes, and dense
+  for (const StaticPoint& point : points) {
+    if (beyond(space, point.spent)) continue;
+    const auto used =
+        std::ranges::find_if(all_axes, [&](Axis axis) { return value(point.spent, axis) < 1; });
+    const auto axis = static_cast<size_t>(used - all_axes.begin());
+    PlotSeries& one = series[axis];
+    one.colour = axis < 3 ? baseline_colour(1 + axis) : "#2b333b";
+    one.marker = markers[axis];
+    one.size = 5;
+    one.label = one.points.empty() ? point.label : one.label + ", " + level_of(point.label);
+    one.points.push_back({space.net_keep_rate(point.spent), point.perplexity, point.label});
+  }
+  std::vector<PlotSeries> found;
+  for (PlotSeries& one : series)
+    if (!one.points.empty()) found.push_back(std::move(one));
+  return found;
+}
+
 // One model's frontiers with the points of those static methods on top that use an axis of theirs.
 std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& points,
                          const std::string& title) {
@@ -61,17 +91,8 @@ std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& 
             .y = {.label = "perplexity"},
             .width = 470,
             .height = 400};
-  constexpr std::array<Marker, 3> markers{Marker::triangle, Marker::diamond, Marker::square};
   const ActionSpace& space = view.sweep.space;
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (beyond(space, points[i].spent)) continue;
-    PlotSeries one{.label = points[i].label,
-                   .colour = i == 0 ? "#2b333b" : baseline_colour(1 + (i - 1) / 2),
-                   .marker = markers[i % 3],
-                   .size = 5};
-    one.points.push_back({space.net_keep_rate(points[i].spent), points[i].perplexity});
-    plot.series.push_back(std::move(one));
-  }
+  for (const PlotSeries& series : static_series(space, points)) plot.series.push_back(series);
   plot.series.push_back(frontier_series(view.sweep, view.summary.policy_frontier, true));
   if (!view.summary.realised_frontiers.empty())
     plot.series.push_back(frontier_series(view.sweep, view.summary.realised_frontiers[0], false));
