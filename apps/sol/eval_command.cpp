@@ -150,10 +150,10 @@ void run_eval(EvalFlags& flags) {
     print("{}\n", to_text(json, 2));
   } else {
     print_text(outcome, name, setup);
+    if (record)
+      print("replay      log-probabilities differ from the recorded ones by {:.3g} nats at most\n",
+            largest_difference(*record, results[0]));
   }
-  if (record && !flags.json)
-    print("replay      log-probabilities differ from the recorded ones by {:.3g} nats at most\n",
-          largest_difference(*record, results[0]));
   // Last: the disk may be full, and the figures are there.
   if (!flags.schedule_out.empty())
     write_schedules(flags.schedule_out, make_schedule_record(*policy, budget, *setup.model,

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "evaluation/named_policy.h"
 #include "evaluation/sweep_files.h"
+#include "evaluation/sweep_tables.h"
 #include "evaluation_flags.h"
 #include "policy/axis.h"
 #include "policy/network.h"
@@ -55,10 +56,9 @@ void print_summary(const Sweep& sweep, const SweepSummary& summary) {
   for (const Comparison& row : summary.comparisons) {
     if (row.scope == Scope::all && !any_outside(sweep)) continue;
     const PairedTest& test = row.test;
-    const bool at_equal = row.baseline == elsewhere_baseline || follows_budgets(row.baseline);
     print("{:<16} {:<10} {:<8} {:>6} {:>10.3f} {:>10.3f} {:>+11.3f}  {:<19} {:>6.1f}% {:>9.1e}\n",
-          row.baseline, at_equal ? to_string(row.matching) : "its own", to_string(row.scope),
-          test.n, test.policy.mean, test.baseline.mean, test.difference.mean,
+          row.baseline, compared_at_equal_averages(row) ? to_string(row.matching) : "its own",
+          to_string(row.scope), test.n, test.policy.mean, test.baseline.mean, test.difference.mean,
           fmt::format("[{:+.3f}, {:+.3f}]", row.interval.low, row.interval.high),
           100 * test.win_rate, test.p);
   }

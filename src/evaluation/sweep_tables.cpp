@@ -14,12 +14,11 @@ std::string scope_name(Scope scope) {
   return scope == Scope::inside ? "inside the trained ranges" : "the whole grid";
 }
 
-// Baselines that spend the same at every budget are compared at no averages but their own.
+}  // namespace
+
 bool compared_at_equal_averages(const Comparison& row) {
   return row.baseline == elsewhere_baseline || follows_budgets(row.baseline);
 }
-
-}  // namespace
 
 std::string paired_table(const Sweep& sweep, const SweepSummary& summary, Matching matching) {
   std::string rows;

@@ -1,8 +1,6 @@
 // The study in short: its verdicts beside the paper's.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "evaluation/report_page.h"
 #include "reproduction/jobs.h"
 #include "reproduction/paper_figures.h"
@@ -36,10 +34,7 @@ void add_comparison(const StudyFamily& family, const std::string& name, const Sw
 }
 
 void add_comparisons(ReportInput& input, const StudyFamily& family, FigureTable& table) {
-  std::vector<std::string> names = input.study().experiments.spaces.controllers;
-  for (const std::string& name : input.study().experiments.horizons.controllers)
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  for (const std::string& name : names) {
+  for (const std::string& name : spaces_and_horizons(input.study())) {
     const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
     if (!view) continue;
     for (const Matching matching : {Matching::realised, Matching::requested})

@@ -196,8 +196,8 @@ Section statistics_section(ReportInput& input) {
   input.note_missing(section);
   section.note(
       "Means over budgets, ± their standard deviation. Difference: policy minus baseline, negative "
-      "is "
-      "better. The interval of the mean difference is by a bootstrap over blocks of text; p is of "
+      "is better. The interval of the mean difference is by a bootstrap over blocks of text; p is "
+      "of "
       "a one-sided paired t-test over budgets, which share their text, so it claims too much. "
       "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.");
   return section;

@@ -338,6 +338,11 @@ Json controller_json(const StudyController& controller) {
           {"minutes", controller.minutes}};
 }
 
+void add_new(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  for (const std::string& name : more)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
 Json levels_json(const std::vector<float>& kappa, const std::vector<float>& rho,
                  const std::vector<int>& bits) {
   return {{"keep", kappa}, {"prune", rho}, {"bits", bits}};
@@ -351,26 +356,22 @@ const StudyController* StudyFamily::find(const std::string& controller) const {
   return nullptr;
 }
 
-std::vector<std::string> swept_controllers(const Study& study) {
+std::vector<std::string> spaces_and_horizons(const Study& study) {
   std::vector<std::string> names = study.experiments.spaces.controllers;
-  const auto add = [&](const std::vector<std::string>& controllers) {
-    for (const std::string& name : controllers)
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  };
-  add(study.experiments.horizons.controllers);
-  if (study.experiments.single.budgets > 0) add(study.experiments.single.controllers);
+  add_new(names, study.experiments.horizons.controllers);
+  return names;
+}
+
+std::vector<std::string> swept_controllers(const Study& study) {
+  std::vector<std::string> names = spaces_and_horizons(study);
+  if (study.experiments.single.budgets > 0) add_new(names, study.experiments.single.controllers);
   return names;
 }
 
 int budgets_of_sweep(const Study& study, const std::string& controller) {
-  const auto among = [&](const std::vector<std::string>& names) {
-    return std::ranges::find(names, controller) != names.end();
-  };
-  const StudyExperiments& experiments = study.experiments;
-  const bool single = among(experiments.single.controllers) &&
-                      !among(experiments.spaces.controllers) &&
-                      !among(experiments.horizons.controllers);
-  return single ? experiments.single.budgets : study.budgets;
+  const std::vector<std::string> names = spaces_and_horizons(study);
+  const bool single = std::ranges::find(names, controller) == names.end();
+  return single ? study.experiments.single.budgets : study.budgets;
 }
 
 bool trained_again(const StudyFamily& family, const std::string& controller) {

@@ -128,8 +128,10 @@ struct Study {
   Json to_json() const;
 };
 
-// Those whose policies are swept over budgets: of action spaces and of horizons, and of single axes
-// where the study asks for it.
+// Controllers of action spaces and of horizons, each once.
+std::vector<std::string> spaces_and_horizons(const Study& study);
+// Those whose policies are swept over budgets: these, and of single axes where the study asks for
+// it.
 std::vector<std::string> swept_controllers(const Study& study);
 // How many budgets such a sweep has at least.
 int budgets_of_sweep(const Study& study, const std::string& controller);

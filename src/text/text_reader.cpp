@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "text/byte_order_mark.h"
 #include "text/byte_source.h"
 #include "text/file_stamp.h"
 #include "text/plain_text.h"
@@ -12,7 +13,6 @@ namespace sol {
 namespace {
 
 constexpr std::string_view end_of_document = "<|endoftext|>";
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 using OnDocument = std::function<void(std::string&&)>;
 

@@ -4,12 +4,11 @@
 #include "base/hash.h"
 #include "evaluation/tasks/documents.h"
 #include "model/python_text.h"
+#include "text/byte_order_mark.h"
 #include "text/plain_text.h"
 
 namespace sol {
 namespace {
-
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::string gsm8k_question(const std::string& question) {
   return "Given the following problem, reason and give a final answer to the problem.\nProblem: " +
