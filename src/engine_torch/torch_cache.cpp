@@ -43,20 +43,23 @@ void CachePool::reserve(int blocks) {
     enlarge(layer.values, layout_.tokens, layout_.dim);
     enlarge(layer.extrema, layout_.pages, 2 * int64_t{layout_.dim});
   }
+  // Counted only once all of them are there.
+  std::set<int> more;
+  for (int block = old; block < wanted; ++block) more.insert(more.end(), block);
   const std::lock_guard lock(mutex_);
-  for (int block = old; block < wanted; ++block) free_.insert(free_.end(), block);
+  free_.merge(more);
   blocks_ = wanted;
 }
 
 std::shared_ptr<const int> CachePool::acquire() {
-  int block = 0;
+  auto block = std::make_unique<int>();  // first, as memory may end here
   {
     const std::lock_guard lock(mutex_);
     assert(!free_.empty());
-    block = *free_.begin();
+    *block = *free_.begin();
     free_.erase(free_.begin());
   }
-  return {new int(block), [pool = shared_from_this()](const int* b) {
+  return {block.release(), [pool = shared_from_this()](const int* b) {
             pool->release(*b);
             delete b;
           }};
@@ -126,7 +129,12 @@ int TorchSequence::blocks_to_grow(int count) const {
 }
 
 void TorchSequence::grow(int count) {
-  for (int more = blocks_to_grow(count); more > 0; --more) blocks_.push_back(pool_->acquire());
+  // All or none, should memory end: a fork would share a block too many, and both would write into
+  // it.
+  std::vector<std::shared_ptr<const int>> more;
+  for (int missing = blocks_to_grow(count); missing > 0; --missing)
+    more.push_back(pool_->acquire());
+  blocks_.insert(blocks_.end(), more.begin(), more.end());
   length_ += count;
 }
 

@@ -212,8 +212,10 @@ void TorchForward::grow_rotary_table(int positions) {
     }
   }
   const int64_t half = config_.head_dim / 2;
-  cos_ = on_device(cos, {rows, half}, device_);
+  // Both or none, should memory end.
+  Tensor larger_cos = on_device(cos, {rows, half}, device_);
   sin_ = on_device(sin, {rows, half}, device_);
+  cos_ = std::move(larger_cos);
 }
 
 }  // namespace sol
