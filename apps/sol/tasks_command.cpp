@@ -23,7 +23,7 @@ struct TasksFlags {
   EvaluationFlags evaluation;
   std::vector<std::string> tasks, data, modes, policies;
   std::vector<double> net_keeps;
-  std::optional<double> keep, prune, bits;
+  std::vector<double> keep, prune, bits;  // a budget each position; one value counts for all
   std::optional<int64_t> limit;
   std::optional<int> shots;
   bool plain = false, list = false;
@@ -42,6 +42,29 @@ bool takes_budget(const std::string& policy) {
   return policy == "learned" || (mixes_levels(policy) && policy != "random-uniform");
 }
 
+size_t listed_budgets(const TasksFlags& flags) {
+  return std::max({flags.keep.size(), flags.prune.size(), flags.bits.size()});
+}
+
+void check_budget_lists(const TasksFlags& flags) {
+  const size_t count = listed_budgets(flags);
+  for (const auto* values : {&flags.keep, &flags.prune, &flags.bits})
+    if (values->size() > 1 && values->size() != count)
+      fail(
+          "--keep, --prune, --bits: {}, {} and {} values; the first of each are one budget, the "
+          "second another: give lists of one length, or one value for all",
+          flags.keep.size(), flags.prune.size(), flags.bits.size());
+}
+
+// The budget at one position of the lists; an axis without any is dense.
+BudgetFlags listed_budget(const TasksFlags& flags, size_t position) {
+  const auto at = [&](const std::vector<double>& values) -> std::optional<double> {
+    if (values.empty()) return std::nullopt;
+    return values[values.size() == 1 ? 0 : position];
+  };
+  return {at(flags.keep), at(flags.prune), at(flags.bits), {}};
+}
+
 void check_flags(const TasksFlags& flags) {
   if (flags.tasks.empty()) fail("name tasks with --tasks; `sol tasks --list` shows them");
   if (flags.data.empty()) fail("name the tasks' data with --data: a directory, or NAME=FILE");
@@ -54,6 +77,7 @@ void check_flags(const TasksFlags& flags) {
   twice(flags.tasks, "--tasks");
   twice(flags.policies, "--policies");
   twice(flags.modes, "--mode");
+  check_budget_lists(flags);
 }
 
 // Tasks first: what is wrong with them is found before the model is loaded.
@@ -99,16 +123,17 @@ void choose_modes(const TasksFlags& flags, bool policies, TaskPlan& plan) {
 }
 
 void choose_budgets(const TasksFlags& flags, const EvaluationSetup& setup, TaskPlan& plan) {
-  const bool single = flags.keep || flags.prune || flags.bits;
+  const size_t listed = listed_budgets(flags);
   if (std::ranges::none_of(plan.policies, &TaskPolicy::budgeted)) {
-    if (single || !flags.net_keeps.empty())
+    if (listed > 0 || !flags.net_keeps.empty())
       fail("no policy here takes a budget; leave out --budget, --keep, --prune, --bits");
     return;
   }
   const Controller* controller = setup.controller_or_null();
-  if (single) {
-    plan.budgets.push_back(flagged_budget({flags.keep, flags.prune, flags.bits, {}}, controller,
-                                          &setup.require_space()));
+  if (listed > 0) {
+    for (size_t i = 0; i < listed; ++i)
+      plan.budgets.push_back(
+          flagged_budget(listed_budget(flags, i), controller, &setup.require_space()));
   } else if (!flags.net_keeps.empty()) {
     for (const double net : flags.net_keeps) {
       plan.budgets.push_back(flagged_budget({{}, {}, {}, net}, controller, nullptr));
@@ -294,15 +319,19 @@ void add_tasks_command(CLI::App& app) {
           ->check(number_in(0, 1))
           ->type_name("NET,...")
           ->needs(command->get_option("--controller"));
-  command->add_option("--keep", flags->keep, "One budget: mean share of cached tokens attended to")
-      ->check(number_in(0, 1))
-      ->excludes(net);
-  command->add_option("--prune", flags->prune, "One budget: mean share of MLP input channels used")
-      ->check(number_in(0, 1))
-      ->excludes(net);
-  command->add_option("--bits", flags->bits, "One budget: mean bits of the MLP's output")
-      ->check(number_in(0, 16))
-      ->excludes(net);
+  const auto budgets = [&](const char* option, std::vector<double>& values, double most,
+                           const char* what) {
+    command->add_option(option, values, what)
+        ->delimiter(',')
+        ->check(number_in(0, most))
+        ->type_name("NUMBER,...")
+        ->excludes(net);
+  };
+  budgets("--keep", flags->keep, 1,
+          "Mean share of cached tokens attended to. Of lists, the first values of --keep, --prune "
+          "and --bits are one budget, the second another; a single value counts for all");
+  budgets("--prune", flags->prune, 1, "Mean share of MLP input channels used");
+  budgets("--bits", flags->bits, 16, "Mean bits of the MLP's output");
   command->add_option("--limit", flags->limit, "Only the first N documents of each task")
       ->check(in_range(1, std::numeric_limits<int64_t>::max()))
       ->type_name("N");

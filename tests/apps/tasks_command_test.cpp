@@ -1,5 +1,10 @@
 // sol tasks on the embedded model, with invented questions.
+#include <algorithm>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
 
 #include "base/file_io.h"
 #include "base/json.h"
@@ -10,6 +15,61 @@ namespace sol::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Rows of a table without quoted fields, by column.
+std::vector<std::map<std::string, std::string>> rows_of(const fs::path& file) {
+  const auto split = [](const std::string& line) {
+    std::vector<std::string> fields(1);
+    for (const char c : line) {
+      if (c == ',')
+        fields.emplace_back();
+      else
+        fields.back() += c;
+    }
+    return fields;
+  };
+  std::istringstream lines(read_file(file));
+  std::string line;
+  std::getline(lines, line);
+  const std::vector<std::string> columns = split(line);
+  std::vector<std::map<std::string, std::string>> rows;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> fields = split(line);
+    EXPECT_EQ(fields.size(), columns.size()) << line;
+    auto& row = rows.emplace_back();
+    for (size_t i = 0; i < std::min(fields.size(), columns.size()); ++i)
+      row[columns[i]] = fields[i];
+  }
+  return rows;
+}
+
+// made_network() for longer episodes, further positions zeros; it never chooses the last action.
+std::shared_ptr<PolicyNetwork> longer_network(int actions, int positions) {
+  const auto network = made_network(actions);
+  PolicyNetworkShape shape = network->shape();
+  shape.max_length = positions;
+  Parameters parameters = network->parameters();
+  Parameter& embedding = parameters.at("pos_emb.weight");
+  embedding.shape[0] = positions;
+  embedding.values.resize(static_cast<size_t>(positions) * static_cast<size_t>(shape.d_model));
+  parameters.at("pi.bias").values.back() = -100;
+  return std::make_shared<PolicyNetwork>(shape, std::move(parameters));
+}
+
+// As configs/r1-distill.yaml has it.
+Controller token_sparsity_controller() {
+  ActionSpace space({0.05f, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f}, {1.0f},
+                    {16});
+  ControllerSettings settings;
+  settings.horizon = 64;
+  settings.sequence.page_size = 16;
+  settings.sequence.sinks = 16;
+  settings.sequence.window = 16;
+  settings.ranges.kappa = {0.1, 1.0};
+  settings.model_fingerprint = default_fingerprint();
+  const int actions = space.size();
+  return Controller(std::move(space), std::move(settings), longer_network(actions, 64));
+}
 
 class TasksCommand : public testing::Test {
  protected:
@@ -56,10 +116,11 @@ TEST_F(TasksCommand, DenseByDefault) {
   const RunResult result =
       run({"--tasks", "arc_easy,winogrande,mmlu_made_subject", "--num-fewshot", "1"});
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
-  for (const char* word : {"prefill", "dense", "acc_norm", "chance", "(1 shots)", "report.html"})
+  for (const char* word :
+       {"prefill", "dense", "acc_norm", "chance", "(1 shots)", "report.html", "mean of 3 tasks"})
     EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
   EXPECT_EQ(result.out.find("decode"), std::string::npos);
-  for (const char* name : {"tasks.csv", "tasks.jsonl", "report.html"})
+  for (const char* name : {"tasks.csv", "tasks.jsonl", "means.csv", "report.html"})
     EXPECT_TRUE(fs::exists(out / name)) << name;
 }
 
@@ -90,6 +151,53 @@ TEST_F(TasksCommand, LevelsWithoutAController) {
   ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
   for (const char* word : {"fixed", "random-matched *", "k010-s050-q16", "bits_per_byte"})
     EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
+}
+
+TEST_F(TasksCommand, SeveralBudgetsOfTheThreeAxes) {
+  const RunResult result =
+      run({"--tasks", "piqa", "--kappa-levels", "0.1,1", "--rho-levels", "0.5,1", "--policies",
+           "fixed,random-matched", "--keep", "0.5,0.8", "--prune", "0.7"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  for (const char* word : {"keep 0.5 prune 0.7 bits 16", "keep 0.8 prune 0.7 bits 16"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word << " in " << result.out;
+  std::vector<std::string> asked;
+  for (auto& row : rows_of(out / "tasks.csv"))
+    if (row["policy"] == "fixed")
+      asked.push_back(row["point"] + ": " + row["asked_kappa"] + " " + row["asked_rho"]);
+  EXPECT_EQ(asked, (std::vector<std::string>{"0: 0.5 0.7", "1: 0.8 0.7"}));
+}
+
+TEST_F(TasksCommand, TokenSparsityAloneWithLongEpisodesAndLargePages) {
+  std::string text;  // several episodes of 64 tokens
+  for (int i = 0; i < 40; ++i) text += "The old man said : it was late . ";
+  made.write("wikitext2_test_pages.jsonl", R"({"page":" = T = \n )" + text + "\"}\n");
+  const fs::path path = dir.path() / "kappa";
+  token_sparsity_controller().save(path);
+  const RunResult result =
+      run({"--tasks", "wikitext", "-c", path.string(), "--mode", "decode", "--keep", "0.5"});
+  ASSERT_EQ(result.code, 0) << testing::PrintToString(result);
+  int compressed = 0;
+  for (auto& row : rows_of(out / "tasks.csv")) {
+    EXPECT_EQ(row["horizon"], "64");
+    EXPECT_EQ(row["page_size"], "16");
+    EXPECT_EQ(row["sinks"], "16");
+    EXPECT_EQ(row["window"], "16");
+    ASSERT_FALSE(row["realised_kappa"].empty()) << row["policy"];
+    // κ is the only axis that counts.
+    EXPECT_FLOAT_EQ(std::stof(row["net_keep"]), std::stof(row["realised_kappa"]));
+    EXPECT_EQ(row["realised_rho"], "1");
+    EXPECT_EQ(row["realised_eta"], "1");
+    EXPECT_GT(std::stoi(row["effective_steps"]), 64);
+    if (row["policy"] == "dense") continue;
+    ++compressed;
+    EXPECT_EQ(row["requested_kappa"], "0.5");
+    EXPECT_LT(std::stof(row["net_keep"]), 1);
+  }
+  EXPECT_EQ(compressed, 2);  // learned, and fixed at what it realised
+  const std::string report = read_file(out / "report.html");
+  for (const char* words :
+       {"episodes of 64 steps", "pages of 16 keys, 16 sinks and a window of 16"})
+    EXPECT_NE(report.find(words), std::string::npos) << words;
 }
 
 // A schedule for all documents of a task is of this task's number, whatever else is asked for.
@@ -176,6 +284,8 @@ TEST_F(TasksCommand, WhatMakesNoSenseIsAnError) {
   expect_error(run({"--tasks", "piqa", "--plain"}), {"--plain"});
   expect_error(run({"--tasks", "piqa", "--keep", "0.5"}), {"no policy", "--keep"});
   expect_error(run({"--tasks", "piqa", "--budget", "0.5"}), {"--budget", "--controller"});
+  expect_error(run({"--tasks", "piqa", "--keep", "0.5,0.6,0.7", "--prune", "0.5,0.6"}),
+               {"--keep", "3, 2 and 0 values", "one length"});
   expect_error(run({"--tasks", "piqa", "--policies", "fixed"}), {"levels"});
   expect_error(run({"--tasks", "piqa", "--policies", "fixed", "--mode", "prefill"}), {"decode"});
   expect_error(run({"--tasks", "piqa", "--policies", "fixed", "--kappa-levels", "0.1,1"}),

@@ -1,5 +1,6 @@
 // Results of tasks as one self-contained page of HTML with inline SVG.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 #include "evaluation/tasks/task_files.h"
+#include "evaluation/tasks/task_means.h"
 
 namespace sol {
 namespace {
@@ -128,7 +130,8 @@ std::string plot_of(const Cells& cells) {
   return render_svg(plot);
 }
 
-std::string table_of(const Cells& cells) {
+// `caption` is HTML.
+std::string table_of(const Cells& cells, const std::string& caption) {
   std::string head =
       "<tr><th>Policy</th><th>Mode</th><th>Requested</th><th>Net keep-rate</th><th>Realised</th>";
   for (const Metric& metric : cells.front()->metrics)
@@ -147,15 +150,43 @@ std::string table_of(const Cells& cells) {
     rows +=
         fmt::format("<td>{}</td></tr>\n", cell->chance ? fmt::format("{:.4f}", *cell->chance) : "");
   }
-  const TaskCell& first = *cells.front();
+  return fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n{}{}</table></div>\n",
+                     caption, head, rows);
+}
+
+std::string caption_of(const TaskCell& first) {
   const std::string shots =
       first.shots > 0 ? fmt::format(", {} examples{}", first.shots,
                                     first.chat ? " as chat turns" : " before each question")
                       : "";
-  return fmt::format(
-      "<div class=\"scroll\"><table><caption>{} documents of {}{}</caption>\n{}{}"
-      "</table></div>\n",
-      first.documents.size(), escape_xml(first.data.name), shots, head, rows);
+  return fmt::format("{} documents of {}{}", first.documents.size(), escape_xml(first.data.name),
+                     shots);
+}
+
+// Which tasks a mean is over, and how they count.
+std::string members_note(const TaskMean& mean) {
+  std::vector<std::string> tasks;
+  for (const TaskCell* cell : mean.of) tasks.push_back(escape_xml(task_text(*cell)));
+  return fmt::format("<p class=\"note\">{}. {}.</p>\n", fmt::join(tasks, ", "),
+                     mean.by_questions ? "Subjects are weighted by their numbers of questions"
+                                       : "Each task counts alike");
+}
+
+std::string means_of(const std::vector<TaskCell>& cells) {
+  const std::vector<TaskMean> means = task_means(cells);
+  std::string html;
+  for (auto first = means.begin(); first != means.end();) {
+    const auto end = std::find_if(first, means.end(),
+                                  [&](const TaskMean& mean) { return mean.name != first->name; });
+    Cells shown;
+    for (auto mean = first; mean != end; ++mean) shown.push_back(&mean->cell);
+    html += fmt::format("<h2>{}</h2>\n", escape_xml(shown.front()->task));
+    html += plot_of(shown);
+    html += table_of(shown, fmt::format("{} documents", first->documents));
+    html += members_note(*first);
+    first = end;
+  }
+  return html;
 }
 
 }  // namespace
@@ -170,10 +201,11 @@ std::string tasks_report(const std::vector<TaskCell>& cells, const TaskSettings&
       body += fmt::format("<p>{}</p>", escape_xml(finding));
     body += "</div>\n";
   }
+  body += means_of(cells);
   for (const Cells& task : by_task(cells)) {
     body += fmt::format("<h2>{}</h2>\n", escape_xml(task.front()->task));
     body += plot_of(task);
-    body += table_of(task);
+    body += table_of(task, caption_of(*task.front()));
   }
   body +=
       "<p class=\"note\">± one standard error over documents. <em>At chance</em>: within two "

@@ -1,9 +1,11 @@
 // Results of tasks in words and as a table for the terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "evaluation/tasks/task_files.h"
+#include "evaluation/tasks/task_means.h"
 
 namespace sol {
 namespace {
@@ -21,9 +23,15 @@ const TaskCell* judged_of(const std::vector<TaskCell>& cells, const TaskCell& ba
   return nullptr;
 }
 
+// Where a judged policy is compared: what it realised, if anything.
+std::string place_of(const TaskCell& judged) {
+  if (judged.spent.effective_steps > 0)
+    return fmt::format("{} at net {:.3f}", judged.task, judged.net_keep);
+  return fmt::format("{} (requested {}; no step counts)", judged.task, requested_text(judged));
+}
+
 std::string compared(const TaskCell& judged, const TaskCell& baseline) {
-  const std::string at =
-      fmt::format("{} at net {:.3f}: {}", judged.task, judged.net_keep, judged.policy);
+  const std::string at = fmt::format("{}: {}", place_of(judged), judged.policy);
   if (judged.kind == TaskKind::rolling) {
     const double one = find_metric(judged.metrics, "bits_per_byte")->value;
     const double other = find_metric(baseline.metrics, "bits_per_byte")->value;
@@ -40,7 +48,31 @@ std::string compared(const TaskCell& judged, const TaskCell& baseline) {
                      clear ? "more than 2 standard errors" : "not distinguishable");
 }
 
+std::string metrics_text(const TaskCell& cell) {
+  std::string text;
+  for (const Metric& metric : cell.metrics) {
+    if (metric.name == "acc_bytes") continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", metric.name, with_error(metric));
+  }
+  if (cell.chance)
+    text += fmt::format("  chance {:.4f}{}", *cell.chance,
+                        cell.main_metric().at_chance ? "  at chance" : "");
+  return text;
+}
+
+std::string row_of(const TaskCell& cell, size_t documents, int requested_width) {
+  return fmt::format("{:<34} {:<8} {:<15} {:>{}} {:>6} {:>5}  {}\n", task_text(cell),
+                     to_string(cell.mode), cell.policy + (cell.at_realised ? " *" : ""),
+                     cell.budgeted ? requested_text(cell) : "-", requested_width,
+                     cell.spent.effective_steps > 0 ? fmt::format("{:.3f}", cell.net_keep) : "-",
+                     documents, metrics_text(cell));
+}
+
 }  // namespace
+
+std::string task_text(const TaskCell& cell) {
+  return cell.shots > 0 ? fmt::format("{} ({} shots)", cell.task, cell.shots) : cell.task;
+}
 
 std::string requested_text(const TaskCell& cell) {
   if (!cell.budgeted) return {};
@@ -66,9 +98,8 @@ std::vector<std::string> task_findings(const std::vector<TaskCell>& cells) {
     const TaskCell* judged = judged_of(cells, cell);
     if (!judged) continue;
     if (judged->chance && judged->main_metric().at_chance && cell.main_metric().at_chance)
-      findings.push_back(
-          fmt::format("{} at net {:.3f}: {} and {} are both at chance; nothing follows",
-                      judged->task, judged->net_keep, judged->policy, cell.policy));
+      findings.push_back(fmt::format("{}: {} and {} are both at chance; nothing follows",
+                                     place_of(*judged), judged->policy, cell.policy));
     else
       findings.push_back(compared(*judged, cell));
   }
@@ -76,26 +107,14 @@ std::vector<std::string> task_findings(const std::vector<TaskCell>& cells) {
 }
 
 std::string tasks_text(const std::vector<TaskCell>& cells) {
-  std::string text = fmt::format("{:<34} {:<8} {:<15} {:>9} {:>6} {:>5}  {}\n", "task", "mode",
-                                 "policy", "requested", "net", "docs", "result");
-  for (const TaskCell& cell : cells) {
-    std::string result;
-    for (const Metric& metric : cell.metrics) {
-      if (metric.name == "acc_bytes") continue;
-      result += fmt::format("{}{} {}", result.empty() ? "" : "  ", metric.name, with_error(metric));
-    }
-    if (cell.chance)
-      result += fmt::format("  chance {:.4f}{}", *cell.chance,
-                            cell.main_metric().at_chance ? "  at chance" : "");
-    const std::string policy = cell.policy + (cell.at_realised ? " *" : "");
-    text += fmt::format(
-        "{:<34} {:<8} {:<15} {:>9} {:>6} {:>5}  {}\n",
-        cell.shots > 0 ? fmt::format("{} ({} shots)", cell.task, cell.shots) : cell.task,
-        to_string(cell.mode), policy,
-        cell.requested_net ? requested_text(cell) : std::string(cell.budgeted ? "given" : "-"),
-        cell.spent.effective_steps > 0 ? fmt::format("{:.3f}", cell.net_keep) : "-",
-        cell.documents.size(), result);
-  }
+  size_t width = 9;
+  for (const TaskCell& cell : cells) width = std::max(width, requested_text(cell).size());
+  const auto requested_width = static_cast<int>(width);
+  std::string text = fmt::format("{:<34} {:<8} {:<15} {:>{}} {:>6} {:>5}  {}\n", "task", "mode",
+                                 "policy", "requested", requested_width, "net", "docs", "result");
+  for (const TaskCell& cell : cells) text += row_of(cell, cell.documents.size(), requested_width);
+  for (const TaskMean& mean : task_means(cells))
+    text += row_of(mean.cell, mean.documents, requested_width);
   for (const TaskCell& cell : cells)
     if (cell.at_realised) {
       text += "* asked for the averages that the judged policy realised\n";

@@ -381,8 +381,10 @@ TEST_F(Experiment, FilesAndReportHoldEveryCell) {
     std::ranges::move(run(name), std::back_inserter(all));
   TaskSettings settings;
   settings.run = describe_run(*model, "model <1>", 3, "sol tasks");
+  settings.run.outside_paper = {"prune-down", "channel-scores wina"};
   settings.controller = "a & b";
   settings.scoring = scoring;
+  settings.scoring.sequence = {.page_size = 16, .sinks = 8, .window = 3, .force_sinks = false};
   TemporaryDirectory out;
   write_tasks(out.path(), all, settings);
   const auto lines = [](const std::string& text) {
@@ -390,19 +392,42 @@ TEST_F(Experiment, FilesAndReportHoldEveryCell) {
   };
   const std::string csv = read_file(out.path() / "tasks.csv");
   EXPECT_EQ(lines(csv), 1 + all.size());
-  const auto commas = [](std::string_view line) { return std::ranges::count(line, ','); };
-  for (size_t at = 0, first = csv.find('\n'); at < csv.size();) {
-    const size_t end = csv.find('\n', at);
-    EXPECT_EQ(commas(std::string_view(csv).substr(at, end - at)),
-              commas(std::string_view(csv).substr(0, first)));
-    at = end + 1;
-  }
+  const auto expect_rectangular = [](const std::string& table) {
+    const auto commas = [](std::string_view line) { return std::ranges::count(line, ','); };
+    const auto expected = commas(std::string_view(table).substr(0, table.find('\n')));
+    for (size_t at = 0; at < table.size();) {
+      const size_t end = table.find('\n', at);
+      EXPECT_EQ(commas(std::string_view(table).substr(at, end - at)), expected);
+      at = end + 1;
+    }
+  };
+  expect_rectangular(csv);
+  EXPECT_THAT(csv.substr(0, csv.find('\n')),
+              testing::EndsWith(",seed,device,precision,weights,outside_paper,horizon,page_size,"
+                                "sinks,window,force_sinks"));
+  const std::string conditions =
+      ",3,native,f32," + settings.run.weights + ",prune-down;channel-scores wina,4,16,8,3,0\n";
+  EXPECT_THAT(csv, testing::EndsWith(conditions));
+  const std::string means = read_file(out.path() / "means.csv");
+  EXPECT_EQ(lines(means), 1u + 7);  // over arc_easy and winogrande, of each mode, policy and budget
+  EXPECT_THAT(means, testing::EndsWith(conditions));
+  expect_rectangular(means);
   const std::string jsonl = read_file(out.path() / "tasks.jsonl");
   EXPECT_EQ(lines(jsonl), 7u * 3 + 7 * 1 + 7 * 1);
   const Json line = parse_json(std::string_view(jsonl).substr(0, jsonl.find('\n')), "line");
   for (const char* field : {"task", "mode", "policy", "doc_id", "log_likelihoods", "chosen", "gold",
                             "commit", "model_fingerprint", "isa", "threads", "seed", "data"})
     EXPECT_TRUE(line.contains(field)) << field;
+  const Json named = {{"device", "native"},
+                      {"precision", "f32"},
+                      {"weights", settings.run.weights},
+                      {"outside_paper", settings.run.outside_paper},
+                      {"horizon", 4},
+                      {"page_size", 16},
+                      {"sinks", 8},
+                      {"window", 3},
+                      {"force_sinks", false}};
+  for (const auto& [field, value] : named.items()) EXPECT_EQ(line.at(field), value) << field;
   const std::string html = read_file(out.path() / "report.html");
   EXPECT_EQ(check_xml(html, {"meta"}), "");
   for (const char* part : {"model &lt;1&gt;", "a &amp; b", "chance:", "at chance", "bits_per_byte",

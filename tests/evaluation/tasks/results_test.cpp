@@ -3,6 +3,7 @@
 
 #include "evaluation/tasks/answers.h"
 #include "evaluation/tasks/task_files.h"
+#include "evaluation/tasks/task_means.h"
 #include "evaluation/tasks/task_result.h"
 #include "made_tasks.h"
 
@@ -134,6 +135,129 @@ TEST(TaskResults, WithoutSpreadNoDifferenceIsClear) {
               ElementsAre(HasSubstr("+1.0000 ± 0.0000, not distinguishable")));
   EXPECT_THAT(task_findings(compared_cells(8, 7)),
               ElementsAre(HasSubstr("more than 2 standard errors")));
+}
+
+// Nothing was there to save: a net keep-rate would be one of no step at all.
+TEST(TaskResults, WhereNoStepCountsNoNetKeepRateIsNamed) {
+  using testing::ElementsAre;
+  using testing::HasSubstr;
+  using testing::Not;
+  std::vector<TaskCell> cells = compared_cells(8, 7);
+  for (TaskCell& cell : cells) cell.requested_net = 0.5;
+  EXPECT_THAT(task_findings(cells),
+              ElementsAre(HasSubstr("made (requested 0.500; no step counts): learned 1.0000")));
+  EXPECT_THAT(tasks_text(cells), Not(HasSubstr("at net")));
+  for (TaskCell& cell : cells) cell.spent = {9, 7, {0.5f, 1, 1}, 5};
+  cells[0].net_keep = 0.5;
+  EXPECT_THAT(task_findings(cells), ElementsAre(HasSubstr("made at net 0.500: learned 1.0000")));
+  for (TaskCell& cell : cells) {
+    cell.spent = {};
+    cell.metrics[0].at_chance = true;
+  }
+  EXPECT_THAT(task_findings(cells),
+              testing::Contains(
+                  HasSubstr("made (requested 0.500; no step counts): learned and fixed are both")));
+}
+
+// A judged policy's answers to so many questions with four choices.
+TaskCell answered_cell(const std::string& task, int right, int wrong) {
+  TaskCell cell;
+  cell.task = task;
+  cell.mode = ScoringMode::decode;
+  cell.policy = "learned";
+  cell.budgeted = true;
+  cell.point = 0;
+  cell.requested_net = 0.6;
+  for (int i = 0; i < right + wrong; ++i) cell.documents.push_back(answered(4, i < right));
+  cell.chance = chance_level(cell.kind, cell.documents);
+  cell.metrics = metrics(cell.kind, true, cell.documents);
+  return cell;
+}
+
+TEST(TaskMeans, EachTaskCountsAlike) {
+  std::vector<TaskCell> cells{answered_cell("arc_easy", 3, 1), answered_cell("piqa", 2, 6)};
+  cells[0].spent = {20, 10, {0.5f, 1, 1}, 8};
+  cells[0].net_keep = 0.5;
+  cells[1].spent = {60, 30, {0.75f, 1, 0.5f}, 40};
+  cells[1].net_keep = 0.625;
+  TaskCell written = cells[0];  // no choices: no part of the mean
+  written.task = "gsm8k_cot_llama";
+  written.kind = TaskKind::generation;
+  cells.push_back(written);
+  const auto means = task_means(cells);
+  ASSERT_EQ(means.size(), 1u);
+  EXPECT_EQ(means[0].name, "tasks");
+  EXPECT_EQ(means[0].documents, 12u);
+  EXPECT_EQ(means[0].of, (std::vector<const TaskCell*>{&cells[0], &cells[1]}));
+  const TaskCell& cell = means[0].cell;
+  EXPECT_EQ(cell.policy, "learned");
+  EXPECT_EQ(cell.point, 0);
+  EXPECT_EQ(cell.requested_net, 0.6);
+  EXPECT_DOUBLE_EQ(cell.main_metric().value, 0.5);  // of 3/4 and 2/8
+  // Deviation of 1 1 1 0: ½; of two ones and six zeros: √(3/14).
+  EXPECT_NEAR(*cell.main_metric().standard_error, std::sqrt(0.25 / 4 + 3.0 / 14 / 8) / 2, 1e-12);
+  EXPECT_DOUBLE_EQ(*cell.chance, 0.25);
+  EXPECT_TRUE(cell.main_metric().at_chance);
+  EXPECT_DOUBLE_EQ(cell.net_keep, 0.5625);
+  EXPECT_EQ(cell.spent.realised, (Budget{0.625f, 1, 0.75f}));
+  EXPECT_EQ(cell.spent.effective_steps, 40);
+
+  cells[1].spent = {8, 0, {}, 8};
+  EXPECT_EQ(task_means(cells)[0].cell.spent.effective_steps, 0) << "one has no net keep-rate";
+}
+
+TEST(TaskMeans, SubjectsOfOneFormAreWeightedByTheirQuestions) {
+  const std::vector<TaskCell> cells{
+      answered_cell("mmlu_one", 30, 10), answered_cell("mmlu_one_continuation", 1, 1),
+      answered_cell("mmlu_other", 10, 110), answered_cell("arc_easy", 1, 1)};
+  const auto means = task_means(cells);
+  ASSERT_EQ(means.size(), 2u) << "one subject in the other form is no mean";
+  EXPECT_EQ(means[0].name, "tasks");
+  EXPECT_EQ(means[0].of.size(), 4u);
+  EXPECT_EQ(means[1].name, "mmlu");
+  EXPECT_EQ(means[1].of, (std::vector<const TaskCell*>{&cells[0], &cells[2]}));
+  const Metric& accuracy = means[1].cell.main_metric();
+  EXPECT_DOUBLE_EQ(accuracy.value, 40.0 / 160);
+  const double first = 30.0 * 10 / 40 / 39 / 40, second = 10.0 * 110 / 120 / 119 / 120;
+  EXPECT_NEAR(*accuracy.standard_error, std::sqrt(first / 16 + second * 9 / 16), 1e-12);
+  EXPECT_TRUE(accuracy.at_chance);
+}
+
+TEST(TaskMeans, OnlyWhatWasAskedAlike) {
+  std::vector<TaskCell> cells{answered_cell("arc_easy", 1, 1), answered_cell("piqa", 1, 1)};
+  EXPECT_EQ(task_means(cells).size(), 1u);
+  EXPECT_TRUE(task_means({}).empty());
+  const auto together = [&](const auto& change) {
+    std::vector<TaskCell> changed = cells;
+    change(changed[1]);
+    return !task_means(changed).empty();
+  };
+  EXPECT_FALSE(together([](TaskCell& cell) { cell.mode = ScoringMode::prefill; }));
+  EXPECT_FALSE(together([](TaskCell& cell) { cell.policy = "fixed"; }));
+  EXPECT_FALSE(together([](TaskCell& cell) { cell.point = 1; }));
+  EXPECT_FALSE(together([](TaskCell& cell) { cell.at_realised = true; }));
+}
+
+TEST(TaskMeans, InTextTableAndReport) {
+  using testing::HasSubstr;
+  const std::vector<TaskCell> cells{answered_cell("mmlu_one", 3, 1),
+                                    answered_cell("mmlu_other", 2, 6)};
+  const std::string text = tasks_text(cells);
+  EXPECT_THAT(text, HasSubstr("mean of 2 tasks"));
+  EXPECT_THAT(text, HasSubstr("mmlu (2 subjects)"));
+  EXPECT_THAT(text, HasSubstr("acc 0.4167 ± "));
+  TaskSettings settings;
+  settings.run.model = "made";
+  const std::string csv = means_csv(cells, settings);
+  EXPECT_THAT(csv, testing::StartsWith("mean,tasks,documents,"));
+  EXPECT_THAT(csv,
+              HasSubstr("\ntasks,mmlu_one;mmlu_other,12,decode,learned,,0,0.6,1,1,1,,,,,0.5,"));
+  EXPECT_THAT(csv, HasSubstr("\nmmlu,mmlu_one;mmlu_other,12,decode,learned,,0,0.6,1,1,1,,,,,0.41"));
+  const std::string html = tasks_report(cells, settings);
+  EXPECT_THAT(html, HasSubstr("<h2>mean of 2 tasks</h2>"));
+  EXPECT_THAT(html, HasSubstr("<h2>mmlu (2 subjects)</h2>"));
+  EXPECT_THAT(html, HasSubstr("mmlu_one, mmlu_other. Subjects are weighted"));
+  EXPECT_THAT(tasks_text({cells[0]}), testing::Not(HasSubstr("mean of")));
 }
 
 TEST(TaskResults, PerplexitiesWeighDocumentsByTheirLength) {
