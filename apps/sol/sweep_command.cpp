@@ -95,7 +95,7 @@ void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep
                        points.front().net_keep, points.back().net_keep);
   };
   const std::vector<FrontierPoint> before = controller.settings().frontier;
-  controller.set_frontier(validation_frontier(sweep));
+  controller.set_frontier(dial_frontier(sweep));
   controller.save(flags.evaluation.controller);
   const auto& frontier = controller.settings().frontier;
   note("{}: stored a validation frontier of {}{}", flags.evaluation.controller.string(),

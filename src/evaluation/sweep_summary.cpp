@@ -151,4 +151,14 @@ std::vector<FrontierPoint> validation_frontier(const Sweep& sweep) {
   return frontier;
 }
 
+std::vector<FrontierPoint> dial_frontier(const Sweep& sweep) {
+  std::vector<FrontierPoint> frontier = validation_frontier(sweep);
+  const auto inside = points_of(sweep, Scope::inside);
+  const SweepPoint& most = **std::ranges::max_element(
+      inside, {}, [](const SweepPoint* point) { return point->policy.net_keep; });
+  if (most.policy.net_keep > frontier.back().net_keep)
+    frontier.push_back({most.policy.net_keep, most.requested, most.policy.perplexity});
+  return frontier;
+}
+
 }  // namespace sol

@@ -59,4 +59,8 @@ SweepSummary summarise(const Sweep& sweep, uint64_t seed, int bootstrap_draws = 
 // point inside.
 std::vector<FrontierPoint> validation_frontier(const Sweep& sweep);
 
+// What a controller stores to turn one number into budgets: these, and above them the point that
+// spends most, should it lie higher. One may ask for it, though it is no better.
+std::vector<FrontierPoint> dial_frontier(const Sweep& sweep);
+
 }  // namespace sol

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/file_io.h"
 #include "evaluation/named_policy.h"
 #include "evaluation/report.h"
@@ -24,6 +26,7 @@ using test::fake_blocks;
 using test::FakeModel;
 using test::first_blocks;
 using test::small_protocol;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 ActionSpace harsh_space() {
@@ -284,6 +287,33 @@ TEST_F(SweepTest, TheValidationFrontierIsMonotoneAndInside) {
       EXPECT_LT(frontier[i].perplexity, frontier[i - 1].perplexity);
     }
   }
+}
+
+// A model that is better with less must not forbid to ask for more.
+TEST_F(SweepTest, TheDialGoesUpToWhatSpentMostInside) {
+  Sweep sweep = run(request());
+  const SweepPoint point = sweep.points[0];
+  sweep.points.clear();
+  for (const auto& [net_keep, perplexity, inside] :
+       std::initializer_list<std::tuple<double, double, bool>>{
+           {0.3, 9, true}, {0.5, 7, true}, {0.7, 8, true}, {0.6, 7.5, true}, {0.9, 7.2, false}}) {
+    SweepPoint& other = sweep.points.emplace_back(point);
+    other.inside = inside;
+    other.requested.kappa = static_cast<float>(net_keep);
+    other.policy.net_keep = net_keep;
+    other.policy.perplexity = perplexity;
+  }
+  const auto net_keeps = [](const std::vector<FrontierPoint>& frontier) {
+    std::vector<double> all;
+    for (const FrontierPoint& one : frontier) all.push_back(one.net_keep);
+    return all;
+  };
+  EXPECT_THAT(net_keeps(validation_frontier(sweep)), ElementsAre(0.3, 0.5));
+  EXPECT_THAT(net_keeps(dial_frontier(sweep)), ElementsAre(0.3, 0.5, 0.7));
+  EXPECT_FLOAT_EQ(dial_frontier(sweep).back().budget.kappa, 0.7f);
+  EXPECT_EQ(dial_frontier(sweep).back().perplexity, 8.0);
+  sweep.points.erase(sweep.points.begin() + 2, sweep.points.begin() + 4);
+  EXPECT_THAT(net_keeps(dial_frontier(sweep)), ElementsAre(0.3, 0.5));
 }
 
 TEST_F(SweepTest, FrugalPointsAreComparedByThemselves) {
