@@ -53,6 +53,10 @@ bool follows_budgets(const std::string& name) {
   return name == "learned" || (mixes_levels(name) && name != "random-uniform");
 }
 
+bool is_heuristic(const std::string& name) {
+  return name == "emc" || name == "dac" || name == "dac-reference";
+}
+
 std::unique_ptr<Policy> make_named_policy(const std::string& name, const PolicyParts& parts) {
   const ActionSpace& space = parts.space;
   if (name == "dense") return make_constant_policy(Action{});

@@ -23,6 +23,10 @@ bool mixes_levels(const std::string& name);
 // Whether it does another thing at another budget: a random-uniform schedule does not.
 bool follows_budgets(const std::string& name);
 
+// Whether it is one of the paper's hand-made policies (EMC, DAC), which never exceed a budget and
+// so spend less than it.
+bool is_heuristic(const std::string& name);
+
 // What policies are made of, as far as they need it.
 struct PolicyParts {
   ActionSpace space{{1.0f}, {1.0f}, {16}};  // of all but "dense", "learned" and single actions

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -230,6 +231,56 @@ double text_width(std::string_view text) {
   return 6.6 * static_cast<double>(characters);
 }
 
+// Pixels.
+struct Box {
+  double left, top, right, bottom;
+
+  bool meets(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// The points that have a label and lie where they can be drawn.
+template <typename Use>
+void for_labelled(const Plot& plot, const Use& use) {
+  for (const PlotSeries& series : plot.series)
+    for (const PlotPoint& point : series.points)
+      if (!point.label.empty() && usable(point, plot)) use(series, point);
+}
+
+// Each label on the first side of its mark where it covers neither a mark that has one nor another
+// label; to the right where no side is free.
+std::string draw_labels(const Plot& plot, const Scale& x, const Scale& y) {
+  constexpr double font = 11, half = font / 2;
+  std::vector<Box> taken;
+  for_labelled(plot, [&](const PlotSeries& series, const PlotPoint& point) {
+    const double at_x = x(point.x), at_y = y(point.y), r = series.size;
+    taken.push_back({at_x - r, at_y - r, at_x + r, at_y + r});
+  });
+  const auto has_room = [&](const Box& box) {
+    return box.left >= x.from && box.right <= x.to && box.top >= y.to && box.bottom <= y.from &&
+           std::ranges::none_of(taken, [&](const Box& other) { return box.meets(other); });
+  };
+  std::string out;
+  for_labelled(plot, [&](const PlotSeries& series, const PlotPoint& point) {
+    const double at_x = x(point.x), at_y = y(point.y), away = series.size + 4;
+    const double width = text_width(point.label) * font / 12;
+    const auto beside = [&](double left, double middle) {
+      return Box{left, middle - half, left + width, middle + half};
+    };
+    const std::array<Box, 4> sides{beside(at_x + away, at_y), beside(at_x - away - width, at_y),
+                                   beside(at_x - width / 2, at_y - away - half),
+                                   beside(at_x - width / 2, at_y + away + half)};
+    const auto found = std::ranges::find_if(sides, has_room);
+    const Box& box = found == sides.end() ? sides.front() : *found;
+    taken.push_back(box);
+    out += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" font-size=\"{}\" fill=\"{}\">{}</text>\n",
+                       box.left, box.bottom - 1.5, font, escape_xml(series.colour),
+                       escape_xml(point.label));
+  });
+  return out;
+}
+
 // Legend entries left to right, wrapped; returns its height.
 double draw_legend(const Plot& plot, double left, double top, double right, std::string& out) {
   double x = left, y = top;
@@ -334,6 +385,7 @@ std::string render_svg(const Plot& plot) {
           y(level.y), x.to, level_colour);
   for (auto series = plot.series.rbegin(); series != plot.series.rend(); ++series)
     out += draw_series(*series, plot, x, y);
+  out += draw_labels(plot, x, y);
   out += "</svg>\n";
   if (empty)
     out += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">no data</text>\n",

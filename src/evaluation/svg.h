@@ -16,7 +16,8 @@ enum class Marker { none, circle, square, triangle, diamond };
 
 struct PlotPoint {
   double x = 0, y = 0;
-  std::string note = {};  // shown when pointed at; may be empty
+  std::string note = {};   // shown when pointed at; may be empty
+  std::string label = {};  // stands beside its mark; may be empty
 };
 
 struct PlotSeries {

@@ -186,6 +186,19 @@ Sweep sweep_from_json(const Json& json, const std::string& where) {
   return sweep;
 }
 
+Json beside_heuristics_to_json(const BesideHeuristics& fixed) {
+  Json json = Json::object();
+  for (const auto& [name, perplexities] : fixed) json[name] = perplexities;
+  return json;
+}
+
+BesideHeuristics beside_heuristics_from_json(const Json& json, const std::string& where) {
+  BesideHeuristics fixed;
+  for (const auto& [name, list] : json.items())
+    fixed[name] = numbers<double>(json, name.c_str(), where);
+  return fixed;
+}
+
 Json search_to_json(const std::vector<SearchPoint>& points) {
   Json list = Json::array();
   for (const SearchPoint& point : points) {

@@ -3,6 +3,7 @@
 // or of another type.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ namespace sol {
 
 Json sweep_to_json(const Sweep& sweep);
 Sweep sweep_from_json(const Json& json, const std::string& where);
+
+// Fixed's perplexity at what each heuristic realised, by its name, point by point of the sweep.
+using BesideHeuristics = std::map<std::string, std::vector<double>>;
+Json beside_heuristics_to_json(const BesideHeuristics& fixed);
+BesideHeuristics beside_heuristics_from_json(const Json& json, const std::string& where);
 
 Json search_to_json(const std::vector<SearchPoint>& points);
 std::vector<SearchPoint> search_from_json(const Json& json, const std::string& where);

@@ -20,6 +20,9 @@ std::string frontier_job(const std::string& family, const std::string& controlle
 std::string sweep_job(const std::string& family, const std::string& controller) {
   return job_name("sweep", family, controller);
 }
+std::string heuristics_job(const std::string& family, const std::string& controller) {
+  return job_name("heuristics", family, controller);
+}
 std::string landscape_job(const std::string& family, const std::string& controller) {
   return job_name("landscape", family, controller);
 }

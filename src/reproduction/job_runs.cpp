@@ -6,6 +6,7 @@
 #include "evaluation/behaviour.h"
 #include "evaluation/budget_grid.h"
 #include "evaluation/free_generation.h"
+#include "evaluation/named_policy.h"
 #include "evaluation/sweep_summary.h"
 #include "policy/policies.h"
 #include "reproduction/experiment_json.h"
@@ -24,8 +25,10 @@ int64_t block_count(const BlockEvaluator& evaluator) {
   return static_cast<int64_t>(evaluator.indices().size());
 }
 
-std::vector<Budget> grid(const Controller& controller, int at_least) {
+std::vector<Budget> grid(const Controller& controller, int at_least,
+                         GridRequest::Kind kind = GridRequest::Kind::automatic) {
   GridRequest request;
+  request.kind = kind;
   request.at_least = at_least;
   return make_budget_grid(request, controller.space(), controller.settings().ranges);
 }
@@ -121,11 +124,12 @@ Json run_frontier(Laboratory& lab, const Where& at, const SweepProgress& progres
   const ProtocolOptions protocol = lab.protocol(controller);
   BlockEvaluator evaluator =
       lab.evaluator(lab.study().valid, protocol, lab.study().validation_blocks);
-  const Sweep sweep = sweep_over(lab, controller, evaluator, {},
-                                 grid(controller, lab.study().budgets), false, progress);
+  const Sweep sweep =
+      sweep_over(lab, controller, evaluator, {},
+                 grid(controller, lab.study().budgets, lab.study().grid), false, progress);
   // A controller that came with the study is not ours to change.
   if (at.family->find(at.controller)->ready.empty()) {
-    controller.set_frontier(validation_frontier(sweep));
+    controller.set_frontier(dial_frontier(sweep));
     controller.save(lab.controller_dir(*at.family, at.controller));
   }
   return sweep_to_json(sweep);
@@ -137,8 +141,34 @@ Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::strin
   const Controller controller = lab.controller(family, name);
   BlockEvaluator evaluator =
       lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks_of_sweeps());
-  return sweep_to_json(sweep_over(lab, controller, evaluator, baselines, grid(controller, budgets),
-                                  requested, progress));
+  return sweep_to_json(sweep_over(lab, controller, evaluator, baselines,
+                                  grid(controller, budgets, lab.study().grid), requested,
+                                  progress));
+}
+
+Json run_heuristics(Laboratory& lab, const Where& at, const SweepProgress& progress) {
+  const Controller controller = lab.controller(*at.family, at.controller);
+  const std::string job = sweep_job(at.family->name, at.controller);
+  const auto found = lab.results().find(job);
+  if (!found) fail("{} has not finished", job);
+  const Sweep sweep = sweep_from_json(*found, lab.results().where(job));
+  BlockEvaluator evaluator =
+      lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks_of_sweeps());
+  const auto fixed = lab.policy("fixed", controller, block_count(evaluator));
+  std::vector<std::string> names;
+  std::vector<Arm> arms;
+  for (size_t b = 0; b < sweep.baselines.size(); ++b) {
+    if (!is_heuristic(sweep.baselines[b])) continue;
+    names.push_back(sweep.baselines[b]);
+    for (size_t i = 0; i < sweep.points.size(); ++i)
+      arms.push_back(
+          {fixed.get(), sweep.points[i].realised.at(b).realised, static_cast<uint32_t>(i)});
+  }
+  const auto results = evaluator.run(arms, false, progress, lab.stop());
+  BesideHeuristics perplexities;
+  for (size_t arm = 0; arm < arms.size(); ++arm)
+    perplexities[names[arm / sweep.points.size()]].push_back(perplexity(results[arm]));
+  return beside_heuristics_to_json(perplexities);
 }
 
 Json run_landscape(Laboratory& lab, const Where& at, const SweepProgress& progress) {

@@ -21,6 +21,9 @@ Json run_frontier(Laboratory& lab, const Where& at, const SweepProgress& progres
 Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::string& name,
                     const std::vector<std::string>& baselines, int budgets, bool requested,
                     const SweepProgress& progress);
+// Perplexities of fixed at the averages that each heuristic realised in the controller's sweep, by
+// the heuristic's name and point: they spend less than what they are asked for.
+Json run_heuristics(Laboratory& lab, const Where& at, const SweepProgress& progress);
 Json run_landscape(Laboratory& lab, const Where& at, const SweepProgress& progress);
 Json run_search_point(Laboratory& lab, const Where& at, int point, const SweepProgress& progress);
 Json run_single(Laboratory& lab, const Where& at, const SweepProgress& progress);

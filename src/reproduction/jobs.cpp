@@ -6,6 +6,7 @@
 #include <cassert>
 #include <set>
 
+#include "evaluation/named_policy.h"
 #include "reproduction/job_runs.h"
 
 namespace sol {
@@ -117,7 +118,17 @@ class Planner {
     train(family, name);
     std::vector<std::string> sections{"spaces"};
     if (name == experiments_.spaces.controllers.back()) sections.emplace_back("scaling");
-    sweep(family, name, sections, experiments_.spaces.baselines, true);
+    const auto& baselines = experiments_.spaces.baselines;
+    sweep(family, name, sections, baselines, true);
+    const auto heuristics = static_cast<int>(std::ranges::count_if(baselines, is_heuristic));
+    if (heuristics == 0) return;
+    add({heuristics_job(family.name, name),
+         {"spaces"},
+         {sweep_job(family.name, name)},
+         tokens(heuristics * study_.budgets, study_.blocks_of_sweeps()),
+         [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
+           return run_heuristics(lab, at, progress);
+         }});
   }
 
   void seeds(const StudyFamily& family) {

@@ -27,6 +27,7 @@ std::vector<Job> plan_jobs(const Study& study);
 std::string train_job(const std::string& family, const std::string& controller);
 std::string frontier_job(const std::string& family, const std::string& controller);
 std::string sweep_job(const std::string& family, const std::string& controller);
+std::string heuristics_job(const std::string& family, const std::string& controller);
 std::string landscape_job(const std::string& family, const std::string& controller);
 std::string search_job(const std::string& family, const std::string& controller, int point);
 std::string single_job(const std::string& family, const std::string& controller);

@@ -86,21 +86,22 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
   };
   const std::string in_sweeps =
       study.sweep_blocks ? fmt::format(" (in sweeps {})", shown(*study.sweep_blocks)) : "";
-  return {
-      {"Model", text("model")},
-      {"Model fingerprint", text("model_fingerprint")},
-      {"Arithmetic", fmt::format("{}, {} weights{}", text("precision"), text("weights"),
-                                 text("device").empty() ? "" : ", on " + text("device"))},
-      {"Outside the paper", outside_paper},
-      {"Training text", files(study.train)},
-      {"Validation text", files(study.valid)},
-      {"Test text", files(study.test)},
-      {"Protocol", fmt::format("{} tokens of dense context, {} test blocks{}, up to {} validation "
-                               "blocks, at least {} budgets",
-                               study.context, shown(study.blocks), in_sweeps,
-                               study.validation_blocks, study.budgets)},
-      {"Seed", std::to_string(study.seed)},
-      {"Made by", results.runs()}};
+  return {{"Model", text("model")},
+          {"Model fingerprint", text("model_fingerprint")},
+          {"Arithmetic", fmt::format("{}, {} weights{}", text("precision"), text("weights"),
+                                     text("device").empty() ? "" : ", on " + text("device"))},
+          {"Outside the paper", outside_paper},
+          {"Training text", files(study.train)},
+          {"Validation text", files(study.valid)},
+          {"Test text", files(study.test)},
+          {"Protocol",
+           fmt::format("{} tokens of dense context, {} test blocks{}, up to {} validation "
+                       "blocks, {} {} budgets",
+                       study.context, shown(study.blocks), in_sweeps, study.validation_blocks,
+                       study.grid == GridRequest::Kind::paper ? "the paper's" : "at least",
+                       study.budgets)},
+          {"Seed", std::to_string(study.seed)},
+          {"Made by", results.runs()}};
 }
 
 std::string page(const Study& study, const StudyResults& results, const Section& summary,
@@ -208,6 +209,7 @@ void write_study_report(const Study& study, const StudyResults& results,
   };
   write(summary);
   std::ranges::for_each(sections, write);
+  write(data_section(input));
   for (const std::string& table : stale) std::filesystem::remove(csv_file(results, table));
   write_file_atomically(results.dir() / "figures.jsonl", lines);
   write_file_atomically(results.dir() / "report.md", markdown(study, results, summary, sections));

@@ -65,5 +65,6 @@ Section pollution_section(ReportInput& input);   // 9: KV pollution
 Section scaling_section(ReportInput& input, const std::vector<std::filesystem::path>& beside);
 Section training_section(ReportInput& input);  // 11: cost and curves
 Section ours_section(ReportInput& input);      // 12: time, behaviour, transfer
+Section data_section(ReportInput& input);      // for the files alone: what plots are drawn from
 
 }  // namespace sol

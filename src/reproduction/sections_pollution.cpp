@@ -16,12 +16,14 @@ constexpr std::array<const char*, 3> axis_names{"attention, Îº", "MLP pruning, Ï
 constexpr std::array<const char*, 3> axis_colours{"#0072B2", "#D55E00", "#009E73"};
 constexpr std::array<Marker, 3> axis_markers{Marker::circle, Marker::square, Marker::triangle};
 
-std::string pollution_scatter(const Pollution& pollution) {
-  Plot plot{.title = "Direct and delayed damage, by mechanism",
+// The damage of the compressed steps, and what `delayed` says of the steps after them.
+std::string pollution_scatter(const Pollution& pollution, const char* title, const char* label,
+                              double PollutionSetting::*delayed) {
+  Plot plot{.title = title,
             .x = {.label = "perplexity of the compressed steps, change in %"},
-            .y = {.label = "peak in the dense tail, 90th percentile, change in %"},
-            .width = 620,
-            .height = 440};
+            .y = {.label = label},
+            .width = 480,
+            .height = 400};
   for (size_t axis = 0; axis < 3; ++axis) {
     PlotSeries series{.label = axis_names[axis],
                       .colour = axis_colours[axis],
@@ -31,7 +33,7 @@ std::string pollution_scatter(const Pollution& pollution) {
                       .dashed = true};
     for (const PollutionSetting& setting : pollution.settings)
       if (static_cast<size_t>(setting.axis) == axis)
-        series.points.push_back({setting.direct, setting.peak_p90, to_string(setting.action)});
+        series.points.push_back({setting.direct, setting.*delayed, to_string(setting.action)});
     plot.series.push_back(std::move(series));
   }
   return render_svg(plot);
@@ -73,6 +75,20 @@ std::vector<const PollutionSetting*> lowest(const Pollution& pollution) {
   return result;
 }
 
+// The lowest levels, and below them those of the paper where the study has lower ones.
+std::vector<const PollutionSetting*> drawn(const Pollution& pollution) {
+  const PollutionOptions paper;
+  std::vector<const PollutionSetting*> result = lowest(pollution);
+  for (const Action& action :
+       {Action{.kappa = paper.kappa.front()}, Action{.rho = paper.rho.front()},
+        Action{.bits = paper.bits.front()}}) {
+    const auto found = std::ranges::find(pollution.settings, action, &PollutionSetting::action);
+    if (found == pollution.settings.end()) continue;
+    if (std::ranges::find(result, &*found) == result.end()) result.push_back(&*found);
+  }
+  return result;
+}
+
 }  // namespace
 
 Section pollution_section(ReportInput& input) {
@@ -84,8 +100,14 @@ Section pollution_section(ReportInput& input) {
     return section;
   }
   const Pollution pollution = pollution_from_json(*json, input.results().where("pollution"));
-  section.html = pollution_scatter(pollution) + "<div class=\"row\">\n";
-  for (const PollutionSetting* setting : lowest(pollution)) section.html += tail_plot(*setting);
+  section.html = "<div class=\"row\">\n" +
+                 pollution_scatter(pollution, "Direct damage and the peaks after it",
+                                   "peak in the dense tail, 90th percentile, change in %",
+                                   &PollutionSetting::peak_p90) +
+                 pollution_scatter(pollution, "Direct damage and the mean after it",
+                                   "mean of the dense tail, change in %", &PollutionSetting::tail) +
+                 "</div>\n<div class=\"row\">\n";
+  for (const PollutionSetting* setting : drawn(pollution)) section.html += tail_plot(*setting);
   section.html += "</div>\n";
   FigureTable table("pollution", "Change of perplexity against the dense run, in %",
                     {{"action", "Action"},
@@ -110,8 +132,8 @@ Section pollution_section(ReportInput& input) {
   section.tables.push_back(std::move(tails));  // long: for the files, not for the page
   section.note(fmt::format(
       "{} windows: {} dense tokens, {} steps under the action, {} dense ones. The peak is each "
-      "window's largest change at one step of the tail. Curves (the lowest level of each axis; all "
-      "in csv/pollution-tail.csv): the change at each step of the tail.",
+      "window's largest change at one step of the tail. Curves (of each axis the lowest level, and "
+      "the paper's lowest; all in csv/pollution-tail.csv): the change at each step of the tail.",
       pollution.windows.size(), options.prefix, options.corrupted, options.tail));
   return section;
 }

@@ -15,6 +15,8 @@ namespace sol {
 namespace {
 
 constexpr const char* random_colour = "#6b7682";
+constexpr const char* short_frontier =
+    "A frontier with fewer points than were asked for gives fewer.";
 
 // Where random schedules are dense, in shades. Neighbours of one shade are one area, and what holds
 // next to nothing is left out: a page holds a dozen of these plots.
@@ -124,15 +126,18 @@ std::vector<NamedPoint> search_points(ReportInput& input, const StudyFamily& fam
   return found;
 }
 
-// Of the single-axis controllers; only the middle one of each has a label, and stands for it.
+// Of the single-axis controllers; only the middle one of each has a label, and stands for it: its
+// levels, since a family's may be others than the controller's name says.
 std::vector<NamedPoint> single_points(ReportInput& input, const StudyFamily& family) {
   std::vector<NamedPoint> found;
   for (const std::string& name : input.study().experiments.single.controllers) {
     if (!family.find(name)) continue;
     const auto points = input.search(single_job(family.name, name));
+    const std::string levels = input.levels(family, name);
+    const std::string& label = levels.empty() ? name : levels;
     for (size_t i = 0; points && i < points->size(); ++i)
       found.push_back(
-          {name, fmt::format("{}", i + 1), i == points->size() / 2 ? name : "", (*points)[i]});
+          {name, fmt::format("{}", i + 1), i == points->size() / 2 ? label : "", (*points)[i]});
   }
   return found;
 }
@@ -243,6 +248,7 @@ Section landscape_section(ReportInput& input) {
   FigureTable table("landscape", "Random schedules at each point of the validation frontier",
                     {{"family", "Levels"},
                      {"controller", "Controller"},
+                     {"point", "Point"},
                      {"random", "Random"},
                      {"net_keep", "Net, policy"},
                      {"policy_perplexity", "Policy"},
@@ -267,17 +273,18 @@ Section landscape_section(ReportInput& input) {
       for (size_t kind = 0; kind < points->front().random.size(); ++kind) {
         plots += landscape_plot(*points, kind, name);
         int64_t over_fixed = 0, over_mean = 0, over_best = 0;
-        for (const SearchPoint& point : *points) {
+        for (size_t i = 0; i < points->size(); ++i) {
+          const SearchPoint& point = (*points)[i];
           const RandomSchedules& random = point.random[kind];
           const ScheduleOutcome mean = random.mean();
           const double policy = point.policy.perplexity;
           over_fixed += policy < point.fixed.perplexity ? 1 : 0;
           over_mean += policy < mean.perplexity ? 1 : 0;
           over_best += policy < random.best().perplexity ? 1 : 0;
-          table.add({family.name, name, random.policy, number(point.policy.net_keep, 3),
-                     number(point.policy.perplexity), number(point.fixed.perplexity),
-                     number(mean.perplexity), number(random.best().perplexity),
-                     number(mean.net_keep, 3)});
+          table.add({family.name, name, count(static_cast<int64_t>(i) + 1), random.policy,
+                     number(point.policy.net_keep, 3), number(point.policy.perplexity),
+                     number(point.fixed.perplexity), number(mean.perplexity),
+                     number(random.best().perplexity), number(mean.net_keep, 3)});
         }
         counts.add({family.name, name, points->front().random[kind].policy,
                     count(static_cast<int64_t>(points->size())), count(over_fixed),
@@ -293,8 +300,9 @@ Section landscape_section(ReportInput& input) {
   section.show(std::move(counts));
   input.note_missing(section);
   section.note(
-      "Operating points are chosen on validation text and judged on test text. "
-      "random-matched draws schedules whose averages are the policy's (as near as whole steps "
+      std::string("Operating points are chosen on validation text and judged on test text. ") +
+      short_frontier +
+      " random-matched draws schedules whose averages are the policy's (as near as whole steps "
       "allow); random-uniform draws any action, as the paper does, so that its schedules have "
       "other averages than the policy and better or worse perplexities for that alone.");
   return section;
@@ -319,10 +327,10 @@ Section search_section(ReportInput& input) {
   section.show(std::move(table));
   input.note_missing(section);
   section.note(
-      "One schedule is played on all blocks alike, and the best of many is "
-      "picked with the test text in hand; the policy sees each text for the first time. Regret: "
-      "policy minus the best random schedule. A frontier with fewer points than were asked for "
-      "gives fewer.");
+      std::string("One schedule is played on all blocks alike, and the best of many is picked with "
+                  "the test text in hand; the policy sees each text for the first time. Regret: "
+                  "policy minus the best random schedule. ") +
+      short_frontier);
   return section;
 }
 

@@ -20,10 +20,13 @@ struct StaticPoint {
   double perplexity = 0;
 };
 
-// Whether a method drops something on an axis that the space leaves dense.
+// Whether a method drops something on an axis that the space leaves dense, or more than the space
+// can.
 bool beyond(const ActionSpace& space, const Budget& spent) {
-  return std::ranges::any_of(all_axes,
-                             [&](Axis axis) { return !space.on(axis) && value(spent, axis) < 1; });
+  return std::ranges::any_of(all_axes, [&](Axis axis) {
+    const float level = value(spent, axis);
+    return level < space.levels(axis).front() || (!space.on(axis) && level < 1);
+  });
 }
 
 std::vector<StaticPoint> static_points(const Json& json, const std::string& where) {
@@ -53,13 +56,16 @@ PlotSeries frontier_series(const Sweep& sweep, const std::vector<size_t>& fronti
   return series;
 }
 
-// "30 %" of "Quest 30 %".
+// "Quest" and "30 %" of "Quest 30 %"; both are "dense" of dense steps.
+std::string method_of(const std::string& label) {
+  return label.substr(0, label.find(' '));
+}
 std::string level_of(const std::string& label) {
   return label.substr(std::min(label.size(), label.find(' ') + 1));
 }
 
 // Dense, and each method at its levels: the dense point uses no axis, every other one a single
-// axis.
+// axis. The legend names the method, each mark its level.
 std::vector<PlotSeries> static_series(const ActionSpace& space,
                                       const std::vector<StaticPoint>& points) {
   constexpr std::array<Marker, 4> markers{Marker::triangle, Marker::diamond, Marker::square,
@@ -74,8 +80,9 @@ std::vector<PlotSeries> static_series(const ActionSpace& space,
     one.colour = axis < 3 ? baseline_colour(1 + axis) : "#2b333b";
     one.marker = markers[axis];
     one.size = 5;
-    one.label = one.points.empty() ? point.label : one.label + ", " + level_of(point.label);
-    one.points.push_back({space.net_keep_rate(point.spent), point.perplexity, point.label});
+    one.label = method_of(point.label);
+    one.points.push_back(
+        {space.net_keep_rate(point.spent), point.perplexity, point.label, level_of(point.label)});
   }
   std::vector<PlotSeries> found;
   for (PlotSeries& one : series)
@@ -83,7 +90,7 @@ std::vector<PlotSeries> static_series(const ActionSpace& space,
   return found;
 }
 
-// One model's frontiers with the points of those static methods on top that use an axis of theirs.
+// One model's frontiers with the points of those static methods on top that keep within its space.
 std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& points,
                          const std::string& title) {
   Plot plot{.title = title,
@@ -203,13 +210,10 @@ Section scaling_section(ReportInput& input, const std::vector<std::filesystem::p
   section.show(std::move(table));
   input.note_missing(section);
   section.note(
-      "Static methods use one knob and leave the others dense: Quest attends to "
-      "that "
-      "share of the keys (pages of 8), TEAL keeps that share of the MLP's input channels, "
-      "ZeroQuant has "
-      "so many activation bits. Perplexities of different models, texts and contexts do not "
-      "compare; "
-      "their gains do.");
+      "Static methods use one knob and leave the others dense: Quest attends to that share of the "
+      "keys (pages of 8), TEAL keeps that share of the MLP's input channels, ZeroQuant has so many "
+      "activation bits. A plot has those that drop no more than its space can; the table has all. "
+      "Perplexities of different models, texts and contexts do not compare; their gains do.");
   return section;
 }
 

@@ -87,12 +87,15 @@ Section summary_section(ReportInput& input) {
   for (const StudyFamily& family : input.study().families) {
     add_comparisons(input, family, table);
     add_best_of(family,
-                fmt::format("points at which no schedule of {} random ones is better",
+                fmt::format("points at which no schedule of {} random ones is better (the paper's "
+                            "are drawn uniformly)",
                             experiments.search.schedules),
                 best_of_search(input, family), paper_search, table);
     add_single_axes(input, family, table);
     add_best_of(family,
-                fmt::format("single axes at whose middle budget no schedule of {} is better",
+                fmt::format("single axes at whose middle budget no schedule of {} is better (of "
+                            "whole steps, so not quite of the policy's average; the paper's are "
+                            "drawn uniformly)",
                             experiments.single.schedules),
                 best_of_single(input, family), paper_single, table);
   }

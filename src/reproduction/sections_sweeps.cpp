@@ -5,10 +5,13 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/fail.h"
+#include "evaluation/named_policy.h"
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 #include "evaluation/sweep_plots.h"
 #include "evaluation/sweep_tables.h"
+#include "reproduction/experiment_json.h"
 #include "reproduction/jobs.h"
 #include "reproduction/paper_figures.h"
 #include "reproduction/sections.h"
@@ -40,6 +43,7 @@ std::string frontier_row(ReportInput& input, const StudyFamily& family,
 std::vector<FigureTable::Column> comparison_columns() {
   return {{"family", "Levels"},
           {"controller", "Controller"},
+          {"axes", "Chooses"},
           {"baseline", "Baseline"},
           {"baseline_at", "at averages"},
           {"budgets", "Budgets"},
@@ -60,12 +64,13 @@ std::vector<FigureTable::Column> comparison_columns() {
 }
 
 void add_comparison(FigureTable& table, const StudyFamily& family, const std::string& controller,
-                    const Comparison& row, size_t blocks_used, const PaperComparison* paper) {
-  const auto blocks = static_cast<int64_t>(blocks_used);
+                    const Sweep& sweep, const Comparison& row, const PaperComparison* paper) {
+  const auto blocks = static_cast<int64_t>(sweep.blocks.size());
   const PairedTest& test = row.test;
   const Figure none{"", nullptr};
   table.add({family.name,
              controller,
+             levels_in_words(sweep.space),
              row.baseline,
              std::string(to_string(row.matching)),
              count(test.n),
@@ -97,7 +102,7 @@ void show_paired(ReportInput& input, Section& section, Matching matching, Scope 
       const PaperComparison* paper = matching == Matching::requested
                                          ? paper_comparison(controller, view->sweep.space)
                                          : nullptr;
-      add_comparison(table, family, controller, *row, view->sweep.blocks.size(), paper);
+      add_comparison(table, family, controller, view->sweep, *row, paper);
     }
   section.show(std::move(table));
 }
@@ -113,7 +118,7 @@ void show_elsewhere(ReportInput& input, Section& section) {
       const Comparison* row =
           view ? view->summary.find(elsewhere_baseline, Matching::realised, Scope::inside)
                : nullptr;
-      if (row) add_comparison(table, family, name, *row, view->sweep.blocks.size(), nullptr);
+      if (row) add_comparison(table, family, name, view->sweep, *row, nullptr);
     }
   section.show(std::move(table));
 }
@@ -167,6 +172,106 @@ void show_seeds(ReportInput& input, Section& section) {
   section.show(std::move(spread));
 }
 
+// Requested against realised averages of a controller's axes.
+std::string adherence_row(const std::string& controller, const Sweep& sweep) {
+  std::string plots;
+  for (const Axis axis : all_axes)
+    if (sweep.space.on(axis)) plots += adherence_plot(sweep, axis);
+  return fmt::format("<h4>{}: {}</h4>\n<div class=\"row\">\n{}</div>\n", escape_xml(controller),
+                     escape_xml(levels_in_words(sweep.space)), plots);
+}
+
+// A baseline at the averages that the policy realised: means over the budgets, and shares of them.
+struct BaselineFigures {
+  double policy = 0, baseline = 0, fixed = 0;  // perplexities
+  double policy_spent = 0, spent = 0;          // net keep-rates
+  double wins = 0, beats_fixed = 0;            // the policy's, the baseline's
+};
+
+BaselineFigures baseline_figures(const Sweep& sweep, size_t baseline) {
+  BaselineFigures mean;
+  const auto n = static_cast<double>(sweep.points.size());
+  for (const SweepPoint& point : sweep.points) {
+    const Outcome &one = point.realised.at(baseline), &fixed = point.realised.at(0);
+    mean.policy += point.policy.perplexity / n;
+    mean.baseline += one.perplexity / n;
+    mean.fixed += fixed.perplexity / n;
+    mean.policy_spent += point.policy.net_keep / n;
+    mean.spent += one.net_keep / n;
+    mean.wins += point.policy.perplexity < one.perplexity ? 1 : 0;
+    mean.beats_fixed += one.perplexity < fixed.perplexity ? 1 : 0;
+  }
+  mean.wins /= n;
+  mean.beats_fixed /= n;
+  return mean;
+}
+
+// Each against fixed at its own averages: what it spends less than the policy cannot count.
+void show_heuristics_beside_fixed(ReportInput& input, Section& section) {
+  FigureTable table("heuristics-fixed",
+                    "Each of them, and the policy, against fixed at the averages that it realised",
+                    {{"family", "Levels"},
+                     {"controller", "Controller"},
+                     {"baseline", "Baseline"},
+                     {"baseline_perplexity", "Baseline"},
+                     {"fixed_perplexity", "Fixed, at its averages"},
+                     {"relative", "Baseline to fixed"},
+                     {"beats_fixed", "Beats fixed"},
+                     {"policy_relative", "Policy to fixed"}});
+  for (const StudyFamily& family : input.study().families)
+    for (const std::string& name : input.study().experiments.spaces.controllers) {
+      const SweepView* view =
+          family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+      if (!view || std::ranges::none_of(view->sweep.baselines, is_heuristic)) continue;
+      const std::string job = heuristics_job(family.name, name);
+      const std::optional<Json> found = input.find(job);
+      if (!found) continue;
+      const std::string where = input.results().where(job);
+      BesideHeuristics beside = beside_heuristics_from_json(*found, where);
+      for (size_t b = 0; b < view->sweep.baselines.size(); ++b) {
+        const std::string& baseline = view->sweep.baselines[b];
+        if (!is_heuristic(baseline)) continue;
+        const std::vector<double>& fixed = beside[baseline];  // none: a file of another study
+        const std::vector<SweepPoint>& points = view->sweep.points;
+        if (fixed.size() != points.size())
+          fail("{}: {} has {} points, its sweep {}", where, baseline, fixed.size(), points.size());
+        const auto n = static_cast<double>(points.size());
+        double mean = 0, beats = 0;
+        for (size_t i = 0; i < points.size(); ++i) {
+          mean += fixed[i] / n;
+          beats += (points[i].realised.at(b).perplexity < fixed[i] ? 1 : 0) / n;
+        }
+        const BaselineFigures figures = baseline_figures(view->sweep, b);
+        table.add({family.name, name, baseline, number(figures.baseline), number(mean),
+                   signed_percent(figures.baseline / mean - 1), share_of(beats),
+                   signed_percent(figures.policy / figures.fixed - 1)});
+      }
+    }
+  section.show(std::move(table));
+}
+
+// By how much a baseline spends less than the policy at most, and in which row of the table.
+struct Unspent {
+  double most = 0;
+  std::string where;
+
+  void add(double difference, const std::string& row) {
+    if (!(difference > most)) return;
+    most = difference;
+    where = row;
+  }
+};
+
+void say_unspent(Section& section, const Unspent& unspent) {
+  constexpr double visible = 0.0005;  // of the figures in the table
+  if (unspent.most < visible) return;
+  section.verdict(fmt::format(
+      "The comparison is not at equal spending: the policy's mean net keep-rate lies up to {:.3f} "
+      "above the baseline's ({}). Spending more is worth perplexity by itself, and its wins are in "
+      "part of that.",
+      unspent.most, unspent.where));
+}
+
 }  // namespace
 
 Section spaces_section(ReportInput& input) {
@@ -210,6 +315,7 @@ Section adherence_section(ReportInput& input) {
       fmt::format("Requests met within {} of the requested average", Adherence::tolerance),
       {{"family", "Levels"},
        {"controller", "Controller"},
+       {"axes", "Chooses"},
        {"budgets", "Budgets"},
        {"all_axes", "All axes"},
        {"kappa", "κ"},
@@ -226,17 +332,15 @@ Section adherence_section(ReportInput& input) {
       if (!view) continue;
       for (const Adherence& row : view->summary.adherence)
         if (row.scope == Scope::inside)
-          table.add({family.name, name, count(row.points), share_of(row.all_axes_share),
-                     share_of(row.share[0]), share_of(row.share[1]), share_of(row.share[2]),
-                     number(row.mean_error[0], 3), number(row.mean_error[1], 3),
-                     number(row.mean_error[2], 3)});
+          table.add({family.name, name, levels_in_words(view->sweep.space), count(row.points),
+                     share_of(row.all_axes_share), share_of(row.share[0]), share_of(row.share[1]),
+                     share_of(row.share[2]), number(row.mean_error[0], 3),
+                     number(row.mean_error[1], 3), number(row.mean_error[2], 3)});
       const auto& spaces = input.study().experiments.spaces.controllers;
-      if (spaces.empty() || name != spaces.front()) continue;
-      for (const Axis axis : all_axes)
-        if (view->sweep.space.on(axis)) plots += adherence_plot(view->sweep, axis);
+      if (std::ranges::find(spaces, name) != spaces.end())
+        plots += adherence_row(name, view->sweep);
     }
-    if (!plots.empty())
-      section.html += heading(family) + "<div class=\"row\">\n" + plots + "</div>\n";
+    if (!plots.empty()) section.html += heading(family) + plots;
   }
   section.show(std::move(table));
   input.note_missing(section);
@@ -265,6 +369,7 @@ Section heuristics_section(ReportInput& input) {
                      {"policy_net_keep", "Net, policy"},
                      {"policy_wins", "Policy wins"},
                      {"baseline_beats_fixed", "Baseline beats fixed"}});
+  Unspent unspent;
   for (const StudyFamily& family : input.study().families) {
     section.html += frontier_row(input, family, spaces.controllers, shown);
     for (const std::string& name : spaces.controllers) {
@@ -272,37 +377,26 @@ Section heuristics_section(ReportInput& input) {
           family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
       if (!view) continue;
       for (size_t b = 1; b < view->sweep.baselines.size(); ++b) {
-        if (view->sweep.baselines[b] == elsewhere_baseline) continue;
-        double policy = 0, baseline = 0, fixed = 0, spent = 0, policy_spent = 0;
-        int64_t wins = 0, beats = 0;
-        const auto n = static_cast<double>(view->sweep.points.size());
-        for (const SweepPoint& point : view->sweep.points) {
-          const Outcome &one = point.realised.at(b), &other = point.realised.at(0);
-          policy += point.policy.perplexity / n;
-          baseline += one.perplexity / n;
-          fixed += other.perplexity / n;
-          spent += one.net_keep / n;
-          policy_spent += point.policy.net_keep / n;
-          wins += point.policy.perplexity < one.perplexity ? 1 : 0;
-          beats += one.perplexity < other.perplexity ? 1 : 0;
-        }
-        table.add({family.name, name, view->sweep.baselines[b], number(policy), number(baseline),
-                   number(fixed), number(spent, 3), number(policy_spent, 3),
-                   share_of(static_cast<double>(wins) / n),
-                   share_of(static_cast<double>(beats) / n)});
+        const std::string& baseline = view->sweep.baselines[b];
+        if (baseline == elsewhere_baseline) continue;
+        const BaselineFigures mean = baseline_figures(view->sweep, b);
+        table.add({family.name, name, baseline, number(mean.policy), number(mean.baseline),
+                   number(mean.fixed), number(mean.spent, 3), number(mean.policy_spent, 3),
+                   share_of(mean.wins), share_of(mean.beats_fixed)});
+        unspent.add(mean.policy_spent - mean.spent,
+                    fmt::format("{}, {}, {}", family.name, name, baseline));
       }
     }
   }
   section.show(std::move(table));
+  say_unspent(section, unspent);
+  show_heuristics_beside_fixed(input, section);
   input.note_missing(section);
-  if (std::ranges::none_of(spaces.baselines, [](const std::string& name) {
-        return name == "emc" || name.starts_with("dac");
-      }))
-    return section;
+  if (std::ranges::none_of(spaces.baselines, is_heuristic)) return section;
   section.note(
-      "EMC spends after steps of high entropy, DAC after steps that turned the "
-      "hidden state far; both steer towards the budget at every step and never exceed it, so that "
-      "they spend a little less than they may (net keep-rates in the table).");
+      "EMC spends after steps of high entropy, DAC after steps that turned the hidden state far; "
+      "both steer towards the budget at every step and never exceed it, so that they spend less "
+      "than they may (net keep-rates in the table).");
   return section;
 }
 

@@ -37,6 +37,24 @@ int int_in(YamlMap& map, const std::string& key, int fallback, int low,
   return value;
 }
 
+// Which budgets sweeps go over: at least so many spread evenly over what was trained, or the
+// paper's.
+void read_grid(YamlMap& evaluation, Study& study) {
+  constexpr int in_paper = 567;
+  const auto grid = evaluation.get_or<std::string>("grid", "automatic");
+  if (grid != "automatic" && grid != "paper")
+    fail("{}: grid is \"{}\"; it must be automatic or paper", evaluation.place("grid"), grid);
+  if (grid == "automatic") {
+    study.budgets = int_in(evaluation, "budgets", study.budgets, 1, 1 << 20);
+    return;
+  }
+  if (evaluation.has("budgets"))
+    fail("{}: the paper's grid has {} budgets: leave out budgets, or grid",
+         evaluation.place("budgets"), in_paper);
+  study.grid = GridRequest::Kind::paper;
+  study.budgets = in_paper;
+}
+
 StudyText read_text(YamlMap map, const fs::path& config, const std::string& name) {
   StudyText text;
   text.name = name;
@@ -405,7 +423,7 @@ Study load_study(const fs::path& config) {
       study.sweep_blocks = int_in(*evaluation, "sweep_blocks", study.blocks, 0, 1 << 30);
     study.validation_blocks =
         int_in(*evaluation, "validation_blocks", study.validation_blocks, 1, 1 << 30);
-    study.budgets = int_in(*evaluation, "budgets", study.budgets, 1, 1 << 20);
+    read_grid(*evaluation, study);
     evaluation->reject_unknown();
   }
 
@@ -429,6 +447,7 @@ void make_quick(Study& study) {
   study.sweep_blocks.reset();
   at_most(study.validation_blocks, 4);
   at_most(study.budgets, 8);
+  study.grid = GridRequest::Kind::automatic;
   for (StudyFamily& family : study.families)
     for (StudyController& controller : family.controllers) {
       if (controller.configuration.empty()) continue;
@@ -524,6 +543,7 @@ Json Study::to_json() const {
   // Only where a study asks for them: directories of those that do not stay theirs.
   if (sweep_blocks) json["sweep_blocks"] = *sweep_blocks;
   if (experiments.single.budgets > 0) json["single"]["budgets"] = experiments.single.budgets;
+  if (grid == GridRequest::Kind::paper) json["grid"] = "paper";
   const PollutionOptions usual;
   if (pollution.kappa != usual.kappa || pollution.rho != usual.rho || pollution.bits != usual.bits)
     json["pollution"].update(levels_json(pollution.kappa, pollution.rho, pollution.bits));

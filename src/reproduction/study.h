@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "evaluation/budget_grid.h"
 #include "evaluation/pollution.h"
 #include "text/text_reader.h"
 
@@ -113,9 +114,10 @@ struct Study {
       test{"test", "test", {}};
   uint64_t seed = 1234;
   int context = 1024;
-  int blocks = 112;                 // of the test text; 0: all
-  int validation_blocks = 48;       // of the validation text, for frontiers
-  int budgets = 200;                // at least, on the grid of a sweep
+  int blocks = 112;            // of the test text; 0: all
+  int validation_blocks = 48;  // of the validation text, for frontiers
+  int budgets = 200;           // at least, on the grid of a sweep; of the paper's 567
+  GridRequest::Kind grid = GridRequest::Kind::automatic;
   std::optional<int> sweep_blocks;  // in place of `blocks`, of the sweeps of test text
   int blocks_of_sweeps() const { return sweep_blocks.value_or(blocks); }
   std::vector<StudyFamily> families;

@@ -302,7 +302,7 @@ TEST_F(ReproduceCommand, AJobThatFailsLeavesTheOthers) {
   EXPECT_EQ(result.code, 1) << testing::PrintToString(result);
   for (const char* part : {"train/made/2l failed", "00112233445566778899aabbccddeeff",
                            "sweep/made/2l failed: it needs frontier/made/2l", "pollution done",
-                           "3 of the study's jobs failed"})
+                           "4 of the study's jobs failed"})
     EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
   const std::string report = read_file(out / "report.html");
   EXPECT_NE(report.find("Failed: train/made/2l: "), std::string::npos);

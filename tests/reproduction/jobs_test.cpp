@@ -44,7 +44,7 @@ TEST(StudyJobs, StandBehindThoseTheyNeed) {
        {"train/paper/2l", "frontier/harsh/t64", "sweep/paper/fl", "landscape/harsh/3l",
         "search/paper/2l-4", "single/harsh/quant-5-10", "pollution", "static", "timed/paper/2l",
         "behaviour/harsh/2l", "transfer/paper/2l-novels", "transfer/harsh/2l-context-256",
-        "sweep/paper/2l-seed5", "sweep/harsh/keep-01"})
+        "sweep/paper/2l-seed5", "sweep/harsh/keep-01", "heuristics/harsh/3l"})
     EXPECT_TRUE(planned.contains(job)) << job;
 }
 
@@ -60,6 +60,21 @@ TEST(StudyJobs, OnlyFixedIsPlayedAtTheRequestedBudgetsToo) {
   EXPECT_DOUBLE_EQ(work({"fixed", "emc", "elsewhere"}), 5 * pass);
   study.sweep_blocks = 3 * study.blocks;
   EXPECT_DOUBLE_EQ(work({"fixed"}), 9 * pass);
+}
+
+TEST(StudyJobs, HeuristicsAreComparedAtWhatTheySpend) {
+  Study study = shipped();
+  const auto work = [&] {
+    const auto jobs = plan_jobs(study);
+    const auto job = std::ranges::find(jobs, "heuristics/harsh/2l", &Job::name);
+    return job == jobs.end() ? 0.0 : job->work;
+  };
+  const double two = work();  // EMC and DAC
+  EXPECT_GT(two, 0);
+  study.experiments.spaces.baselines = {"fixed", "dac", "elsewhere"};
+  EXPECT_DOUBLE_EQ(work(), two / 2);
+  study.experiments.spaces.baselines = {"fixed", "elsewhere"};
+  EXPECT_EQ(work(), 0);
 }
 
 TEST(StudyJobs, ASectionBringsWhatItNeedsAndNoMore) {

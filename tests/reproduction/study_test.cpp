@@ -151,6 +151,22 @@ TEST_F(StudyFile, SweepsMayHaveBlocksOfTheirOwn) {
               throws({"line 12", "sweep_blocks is -1"}));
 }
 
+TEST_F(StudyFile, SweepsMayGoOverThePapersGrid) {
+  const Study usual = load(small);
+  EXPECT_EQ(usual.grid, GridRequest::Kind::automatic);
+  EXPECT_FALSE(usual.to_json().contains("grid"));  // directories of before go on
+  Study study = load(small + "evaluation: {grid: paper}\n");
+  EXPECT_EQ(study.grid, GridRequest::Kind::paper);
+  EXPECT_EQ(study.budgets, 9 * 7 * 9);
+  EXPECT_EQ(study.to_json()["grid"], "paper");
+  make_quick(study);
+  EXPECT_EQ(study.grid, GridRequest::Kind::automatic);
+  EXPECT_THAT([&] { load(small + "evaluation: {grid: fine}\n"); },
+              throws({"line 12", "fine", "automatic or paper"}));
+  EXPECT_THAT([&] { load(small + "evaluation: {grid: paper, budgets: 9}\n"); },
+              throws({"line 12", "567", "leave out budgets"}));
+}
+
 TEST_F(StudyFile, KnobsMayHaveOtherLevelsThanThePaper) {
   const Study usual = load(small);
   EXPECT_EQ(usual.experiments.static_methods.bits, (std::vector<int>{8, 5}));
@@ -263,25 +279,35 @@ TEST(ShippedStudies, LoadAndNameFilesAndConfigurationsThatAreGood) {
   EXPECT_GE(count, 1);
 }
 
-// A remedy is one setting changed: what else is the same may not drift apart.
-TEST(ShippedStudies, RemediesDifferFromTheHarsh2LControllerByThemselvesAlone) {
-  const auto settings = [](const Study& study, const std::string& controller) {
-    const StudyFamily& family = *std::ranges::find(study.families, "harsh", &StudyFamily::name);
-    const StudyController& one = *family.find(controller);
+// Remedies differ from "none" by themselves alone, and that from the study whose controller they
+// are for by nothing: what else is the same may not drift apart.
+TEST(ShippedStudies, RemediesDifferFromTheControllersOfTheDefaultStudyByThemselvesAlone) {
+  const auto settings = [](const Study& study, const std::string& of, const std::string& name) {
+    const StudyFamily& family = *std::ranges::find(study.families, of, &StudyFamily::name);
+    const StudyController& one = *family.find(name);
     return load_training_config(one.configuration, one.overrides).to_json();
   };
   const std::filesystem::path studies = test::source_dir() / "configs/studies";
   const Study remedies = load_study(studies / "remedies.yaml");
-  const Json none = settings(remedies, "none");
-  EXPECT_EQ(none, settings(load_study(studies / "default.yaml"), "2l"));
-  EXPECT_EQ(remedies.experiments.spaces.controllers.size(),
-            remedies.families[0].controllers.size());
-  for (const std::string& name : remedies.experiments.spaces.controllers) {
-    EXPECT_EQ(remedies.families[0].find(name)->updates, remedies.families[0].find("none")->updates);
-    if (name == "none") continue;
-    const Json changes = Json::diff(none, settings(remedies, name));
-    EXPECT_GE(changes.size(), 1u) << name;
-    EXPECT_LE(changes.size(), 2u) << name << changes;
+  const Study standard = load_study(studies / "default.yaml");
+  EXPECT_EQ(settings(remedies, "harsh", "none"), settings(standard, "harsh", "2l"));
+  EXPECT_EQ(settings(remedies, "paper", "none"), settings(standard, "paper", "2l"));
+  EXPECT_EQ(settings(remedies, "keep", "none"), settings(standard, "harsh", "keep-01"));
+  for (const StudyFamily& family : remedies.families) {
+    const StudyController& none = *family.find("none");
+    for (const StudyController& remedy : family.controllers) {
+      const std::string where = family.name + " " + remedy.name;
+      EXPECT_THAT(remedies.experiments.spaces.controllers, testing::Contains(remedy.name)) << where;
+      EXPECT_EQ(remedy.updates, none.updates) << where;
+      if (remedy.name == "none") continue;
+      const Json changes = Json::diff(settings(remedies, family.name, "none"),
+                                      settings(remedies, family.name, remedy.name));
+      EXPECT_GE(changes.size(), 1u) << where;
+      // The paper's way, where one thing is changed at a time; elsewhere they build on each other.
+      if (family.name == "harsh") {
+        EXPECT_LE(changes.size(), 2u) << where << changes;
+      }
+    }
   }
 }
 
