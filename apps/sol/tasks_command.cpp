@@ -38,10 +38,6 @@ void print_list() {
     print("{:<30} {}\n{:<30} {}\n", task.name, task.summary, "", task.files);
 }
 
-bool takes_budget(const std::string& policy) {
-  return policy == "learned" || (mixes_levels(policy) && policy != "random-uniform");
-}
-
 size_t listed_budgets(const TasksFlags& flags) {
   return std::max({flags.keep.size(), flags.prune.size(), flags.bits.size()});
 }
@@ -245,7 +241,7 @@ void run_tasks_command(TasksFlags& flags) {
       PolicyParts parts = setup.policy_parts(flags.evaluation);
       parts.sequences = static_cast<int64_t>(task.documents.size());
       policies.push_back(make_named_policy(name, parts));
-      plan.policies.push_back({name, policies.back().get(), takes_budget(name)});
+      plan.policies.push_back({name, policies.back().get(), follows_budgets(name)});
     }
   };
   if (plan.decode) make_policies(tasks.front());

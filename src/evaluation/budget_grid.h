@@ -18,6 +18,9 @@ using AxisValues = std::vector<double>;
 // one value. `axis` is what messages call it. Throws Error naming the faulty part.
 AxisValues parse_axis_values(std::string_view text, const std::string& axis);
 
+// The paper's grid: κ 0.15..0.95 by 0.1, ρ 0.4..1.0 by 0.1, 5..13 bits.
+inline constexpr int paper_grid_budgets = 9 * 7 * 9;
+
 struct GridRequest {
   enum class Kind { automatic, paper } kind = Kind::automatic;
   int at_least = 200;  // budgets of the automatic grid

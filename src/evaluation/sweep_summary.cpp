@@ -13,16 +13,6 @@ std::string_view to_string(Scope scope) {
 
 namespace {
 
-std::vector<const SweepPoint*> points_of(const Sweep& sweep, Scope scope) {
-  std::vector<const SweepPoint*> points;
-  for (const SweepPoint& point : sweep.points) {
-    const bool frugal = point.policy.net_keep <= frugal_net_keep;
-    if (scope == Scope::all || (point.inside && (scope == Scope::inside || frugal)))
-      points.push_back(&point);
-  }
-  return points;
-}
-
 Comparison compare(const Sweep& sweep, const std::vector<const SweepPoint*>& points,
                    size_t baseline, Matching matching, uint64_t seed, int draws) {
   std::vector<double> policy, other;
@@ -102,6 +92,16 @@ const Comparison* SweepSummary::find(std::string_view baseline, Matching matchin
 bool any_outside(const Sweep& sweep) {
   return std::any_of(sweep.points.begin(), sweep.points.end(),
                      [](const SweepPoint& point) { return !point.inside; });
+}
+
+std::vector<const SweepPoint*> points_of(const Sweep& sweep, Scope scope) {
+  std::vector<const SweepPoint*> points;
+  for (const SweepPoint& point : sweep.points) {
+    const bool frugal = point.policy.net_keep <= frugal_net_keep;
+    if (scope == Scope::all || (point.inside && (scope == Scope::inside || frugal)))
+      points.push_back(&point);
+  }
+  return points;
 }
 
 SweepSummary summarise(const Sweep& sweep, uint64_t seed, int bootstrap_draws) {

@@ -15,6 +15,7 @@ namespace sol {
 enum class Scope { inside, frugal, all };
 inline constexpr double frugal_net_keep = 0.6;
 std::string_view to_string(Scope scope);
+std::vector<const SweepPoint*> points_of(const Sweep& sweep, Scope scope);
 
 // One row of the paired tables.
 struct Comparison {

@@ -72,6 +72,8 @@ Sweep sweep_over(Laboratory& lab, const Controller& controller, BlockEvaluator& 
     return lab.policy(name, controller, block_count(evaluator));
   });
   request.budgets = budgets;
+  for (const Budget& budget : budgets)  // the paper's grid goes beyond some trained ranges
+    request.inside.push_back(controller.outside_trained_ranges(budget).empty());
   request.requested_baselines = requested ? 1 : 0;  // fixed, as in the paper's table
   return run_sweep(evaluator, request, progress, lab.stop());
 }

@@ -125,7 +125,7 @@ class Planner {
     add({heuristics_job(family.name, name),
          {"spaces"},
          {sweep_job(family.name, name)},
-         tokens(heuristics * study_.budgets, study_.blocks_of_sweeps()),
+         tokens(heuristics * study_.budgets, study_.blocks_of_sweeps(), horizon_of(name)),
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
            return run_heuristics(lab, at, progress);
          }});

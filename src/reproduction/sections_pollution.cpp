@@ -75,7 +75,8 @@ std::vector<const PollutionSetting*> lowest(const Pollution& pollution) {
   return result;
 }
 
-// The lowest levels, and below them those of the paper where the study has lower ones.
+// The lowest levels, and the paper's lowest where that is another one where the study has lower
+// ones.
 std::vector<const PollutionSetting*> drawn(const Pollution& pollution) {
   const PollutionOptions paper;
   std::vector<const PollutionSetting*> result = lowest(pollution);

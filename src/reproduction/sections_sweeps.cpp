@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 
 #include "base/fail.h"
 #include "evaluation/named_policy.h"
@@ -190,23 +192,53 @@ struct BaselineFigures {
 
 BaselineFigures baseline_figures(const Sweep& sweep, size_t baseline) {
   BaselineFigures mean;
-  const auto n = static_cast<double>(sweep.points.size());
-  for (const SweepPoint& point : sweep.points) {
-    const Outcome &one = point.realised.at(baseline), &fixed = point.realised.at(0);
-    mean.policy += point.policy.perplexity / n;
+  const auto points = points_of(sweep, Scope::inside);
+  const auto n = static_cast<double>(points.size());
+  for (const SweepPoint* point : points) {
+    const Outcome &one = point->realised.at(baseline), &fixed = point->realised.at(0);
+    mean.policy += point->policy.perplexity / n;
     mean.baseline += one.perplexity / n;
     mean.fixed += fixed.perplexity / n;
-    mean.policy_spent += point.policy.net_keep / n;
+    mean.policy_spent += point->policy.net_keep / n;
     mean.spent += one.net_keep / n;
-    mean.wins += point.policy.perplexity < one.perplexity ? 1 : 0;
-    mean.beats_fixed += one.perplexity < fixed.perplexity ? 1 : 0;
+    mean.wins += (point->policy.perplexity < one.perplexity ? 1 : 0) / n;
+    mean.beats_fixed += (one.perplexity < fixed.perplexity ? 1 : 0) / n;
   }
-  mean.wins /= n;
-  mean.beats_fixed /= n;
   return mean;
 }
 
-// Each against fixed at its own averages: what it spends less than the policy cannot count.
+// Nothing where its job has not finished. Throws Error where it is of another sweep.
+std::optional<BesideHeuristics> beside_heuristics(ReportInput& input, const std::string& job,
+                                                  const Sweep& sweep) {
+  const std::optional<Json> found = input.find(job);
+  if (!found) return std::nullopt;
+  const std::string where = input.results().where(job);
+  BesideHeuristics beside = beside_heuristics_from_json(*found, where);
+  for (const std::string& name : sweep.baselines)
+    if (is_heuristic(name) && beside[name].size() != sweep.points.size())
+      fail("{}: {} has {} points, its sweep {}", where, name, beside[name].size(),
+           sweep.points.size());
+  return beside;
+}
+
+// `beside`: of fixed at the heuristic's own averages, so that what it spends less than the policy
+// does not count; point by point of the sweep.
+std::vector<Figure> beside_fixed(const Sweep& sweep, size_t baseline,
+                                 const std::vector<double>& beside) {
+  double fixed = 0, beats = 0, n = 0;
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
+    const SweepPoint& point = sweep.points[i];
+    if (!point.inside) continue;
+    ++n;
+    fixed += beside[i];
+    beats += point.realised.at(baseline).perplexity < beside[i] ? 1 : 0;
+  }
+  fixed /= n;
+  const BaselineFigures at_policy = baseline_figures(sweep, baseline);
+  return {number(at_policy.baseline), number(fixed), signed_percent(at_policy.baseline / fixed - 1),
+          share_of(beats / n), signed_percent(at_policy.policy / at_policy.fixed - 1)};
+}
+
 void show_heuristics_beside_fixed(ReportInput& input, Section& section) {
   FigureTable table("heuristics-fixed",
                     "Each of them, and the policy, against fixed at the averages that it realised",
@@ -223,28 +255,14 @@ void show_heuristics_beside_fixed(ReportInput& input, Section& section) {
       const SweepView* view =
           family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
       if (!view || std::ranges::none_of(view->sweep.baselines, is_heuristic)) continue;
-      const std::string job = heuristics_job(family.name, name);
-      const std::optional<Json> found = input.find(job);
-      if (!found) continue;
-      const std::string where = input.results().where(job);
-      BesideHeuristics beside = beside_heuristics_from_json(*found, where);
-      for (size_t b = 0; b < view->sweep.baselines.size(); ++b) {
+      const auto beside = beside_heuristics(input, heuristics_job(family.name, name), view->sweep);
+      for (size_t b = 0; beside && b < view->sweep.baselines.size(); ++b) {
         const std::string& baseline = view->sweep.baselines[b];
         if (!is_heuristic(baseline)) continue;
-        const std::vector<double>& fixed = beside[baseline];  // none: a file of another study
-        const std::vector<SweepPoint>& points = view->sweep.points;
-        if (fixed.size() != points.size())
-          fail("{}: {} has {} points, its sweep {}", where, baseline, fixed.size(), points.size());
-        const auto n = static_cast<double>(points.size());
-        double mean = 0, beats = 0;
-        for (size_t i = 0; i < points.size(); ++i) {
-          mean += fixed[i] / n;
-          beats += (points[i].realised.at(b).perplexity < fixed[i] ? 1 : 0) / n;
-        }
-        const BaselineFigures figures = baseline_figures(view->sweep, b);
-        table.add({family.name, name, baseline, number(figures.baseline), number(mean),
-                   signed_percent(figures.baseline / mean - 1), share_of(beats),
-                   signed_percent(figures.policy / figures.fixed - 1)});
+        std::vector<Figure> row{family.name, name, baseline};
+        std::ranges::copy(beside_fixed(view->sweep, b, beside->at(baseline)),
+                          std::back_inserter(row));
+        table.add(std::move(row));
       }
     }
   section.show(std::move(table));
@@ -267,8 +285,9 @@ void say_unspent(Section& section, const Unspent& unspent) {
   if (unspent.most < visible) return;
   section.verdict(fmt::format(
       "The comparison is not at equal spending: the policy's mean net keep-rate lies up to {:.3f} "
-      "above the baseline's ({}). Spending more is worth perplexity by itself, and its wins are in "
-      "part of that.",
+      "above the baseline's ({}). Spending more lowers perplexity by itself, so part of its wins "
+      "may "
+      "come from that.",
       unspent.most, unspent.where));
 }
 

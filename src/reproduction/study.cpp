@@ -40,7 +40,6 @@ int int_in(YamlMap& map, const std::string& key, int fallback, int low,
 // Which budgets sweeps go over: at least so many spread evenly over what was trained, or the
 // paper's.
 void read_grid(YamlMap& evaluation, Study& study) {
-  constexpr int in_paper = 567;
   const auto grid = evaluation.get_or<std::string>("grid", "automatic");
   if (grid != "automatic" && grid != "paper")
     fail("{}: grid is \"{}\"; it must be automatic or paper", evaluation.place("grid"), grid);
@@ -50,9 +49,9 @@ void read_grid(YamlMap& evaluation, Study& study) {
   }
   if (evaluation.has("budgets"))
     fail("{}: the paper's grid has {} budgets: leave out budgets, or grid",
-         evaluation.place("budgets"), in_paper);
+         evaluation.place("budgets"), paper_grid_budgets);
   study.grid = GridRequest::Kind::paper;
-  study.budgets = in_paper;
+  study.budgets = paper_grid_budgets;
 }
 
 StudyText read_text(YamlMap map, const fs::path& config, const std::string& name) {

@@ -49,7 +49,7 @@ std::vector<double> weights_of(const TaskMean& mean) {
   return weights;
 }
 
-// Errors of different tasks are independent.
+// As if tasks were independent; the two forms of an MMLU subject share their questions.
 void add_accuracy(TaskMean& mean, const std::vector<double>& weights) {
   Metric accuracy{"acc", 0, {}, false};
   double chance = 0, variance = 0, of_guessing = 0;
@@ -59,7 +59,7 @@ void add_accuracy(TaskMean& mean, const std::vector<double>& weights) {
     const double guessed = *cell.chance;
     accuracy.value += weights[i] * one.value;
     chance += weights[i] * guessed;
-    variance += std::pow(weights[i] * one.standard_error.value_or(0), 2);
+    variance += std::pow(weights[i] * *one.standard_error, 2);
     of_guessing += weights[i] * weights[i] * guessed * (1 - guessed) /
                    static_cast<double>(cell.documents.size());
   }
