@@ -201,9 +201,11 @@ BaselineFigures baseline_figures(const Sweep& sweep, size_t baseline) {
     mean.fixed += fixed.perplexity / n;
     mean.policy_spent += point->policy.net_keep / n;
     mean.spent += one.net_keep / n;
-    mean.wins += (point->policy.perplexity < one.perplexity ? 1 : 0) / n;
-    mean.beats_fixed += (one.perplexity < fixed.perplexity ? 1 : 0) / n;
+    mean.wins += point->policy.perplexity < one.perplexity ? 1 : 0;
+    mean.beats_fixed += one.perplexity < fixed.perplexity ? 1 : 0;
   }
+  mean.wins /= n;
+  mean.beats_fixed /= n;
   return mean;
 }
 
