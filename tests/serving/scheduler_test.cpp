@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "served.h"
 #include "serving/api_error.h"
 #include "serving/running_request.h"
@@ -122,6 +126,10 @@ TEST(Scheduler, APrefixThatCannotBeKeptCostsNoAnswer) {
   for (int repeat = 1; repeat <= 2; ++repeat) {
     const auto answer = server.post(complete, completion({{"max_tokens", 2}}));
     EXPECT_EQ(answer.status, 200) << answer.body;
+    // The last one comes after the answer.
+    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (model->forks < 2 * repeat && std::chrono::steady_clock::now() < late)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
     EXPECT_EQ(model->forks, 2 * repeat);
   }
 }
