@@ -48,23 +48,15 @@ std::string run_columns(const TaskSettings& settings) {
 }
 
 Json run_json(const TaskSettings& settings) {
-  const RunInfo& run = settings.run;
   const SequenceOptions& sequence = settings.scoring.sequence;
-  return {{"model", run.model},
-          {"model_fingerprint", run.model_fingerprint},
-          {"commit", run.commit},
-          {"isa", run.isa},
-          {"threads", run.threads},
-          {"seed", run.seed},
-          {"device", run.device},
-          {"precision", run.precision},
-          {"weights", run.weights},
-          {"outside_paper", run.outside_paper},
-          {"horizon", settings.scoring.horizon},
-          {"page_size", sequence.page_size},
-          {"sinks", sequence.sinks},
-          {"window", sequence.window},
-          {"force_sinks", sequence.force_sinks}};
+  Json json = to_json(settings.run);
+  for (const char* long_one : {"version", "command", "cpu"}) json.erase(long_one);
+  json.update({{"horizon", settings.scoring.horizon},
+               {"page_size", sequence.page_size},
+               {"sinks", sequence.sinks},
+               {"window", sequence.window},
+               {"force_sinks", sequence.force_sinks}});
+  return json;
 }
 
 std::string point_columns(const TaskCell& cell) {
