@@ -47,14 +47,17 @@ std::vector<T> spread(const std::vector<T>& all, int count) {
   return chosen;
 }
 
+Sweep finished_sweep(const Laboratory& lab, const std::string& job) {
+  const auto found = lab.results().find(job);
+  if (!found) fail("{} has not finished", job);
+  return sweep_from_json(*found, lab.results().where(job));
+}
+
 // Budgets on the frontier over the study's validation text: operating points are chosen on other
 // text than they are judged on, also for a controller that brings a frontier of its own.
 std::vector<Budget> frontier_budgets(const Laboratory& lab, const Where& at, int count) {
-  const std::string job = frontier_job(at.family->name, at.controller);
-  const auto found = lab.results().find(job);
-  if (!found) fail("{} has not finished", job);
   const std::vector<FrontierPoint> frontier =
-      validation_frontier(sweep_from_json(*found, lab.results().where(job)));
+      validation_frontier(finished_sweep(lab, frontier_job(at.family->name, at.controller)));
   // The ends are where every policy must do the same.
   const size_t inner = frontier.size() > 4 ? 1 : 0;
   std::vector<Budget> budgets;
@@ -150,10 +153,7 @@ Json run_main_sweep(Laboratory& lab, const StudyFamily& family, const std::strin
 
 Json run_heuristics(Laboratory& lab, const Where& at, const SweepProgress& progress) {
   const Controller controller = lab.controller(*at.family, at.controller);
-  const std::string job = sweep_job(at.family->name, at.controller);
-  const auto found = lab.results().find(job);
-  if (!found) fail("{} has not finished", job);
-  const Sweep sweep = sweep_from_json(*found, lab.results().where(job));
+  const Sweep sweep = finished_sweep(lab, sweep_job(at.family->name, at.controller));
   BlockEvaluator evaluator =
       lab.evaluator(lab.study().test, lab.protocol(controller), lab.study().blocks_of_sweeps());
   const auto fixed = lab.policy("fixed", controller, block_count(evaluator));

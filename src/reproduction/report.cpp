@@ -162,6 +162,10 @@ const SweepView* ReportInput::sweep(const std::string& job) {
   return sweeps_.emplace(job, std::move(view)).first->second.get();
 }
 
+const SweepView* ReportInput::sweep(const StudyFamily& family, const std::string& controller) {
+  return family.find(controller) ? sweep(sweep_job(family.name, controller)) : nullptr;
+}
+
 std::optional<std::vector<SearchPoint>> ReportInput::search(const std::string& job) {
   const auto json = find(job);
   if (!json) return std::nullopt;

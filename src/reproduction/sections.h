@@ -29,6 +29,8 @@ class ReportInput {
   const StudyResults& results() const { return results_; }
   // Null where the job has not finished; noted then, for missing().
   const SweepView* sweep(const std::string& job);
+  // A controller's sweep over budgets; null, and not noted, also where the family has no such one.
+  const SweepView* sweep(const StudyFamily& family, const std::string& controller);
   std::optional<std::vector<SearchPoint>> search(const std::string& job);
   std::optional<Json> find(const std::string& job);
   // The levels of the axes that a controller chooses on, in words; empty while there is none.

@@ -63,9 +63,8 @@ FigureTable sweep_points(ReportInput& input) {
                      {"perplexity", "Perplexity"}});
   for (const StudyFamily& family : input.study().families)
     for (const std::string& name : swept_controllers(input.study()))
-      if (family.find(name))
-        if (const SweepView* view = input.sweep(sweep_job(family.name, name)))
-          add_sweep(table, family.name, name, view->sweep);
+      if (const SweepView* view = input.sweep(family, name))
+        add_sweep(table, family.name, name, view->sweep);
   return table;
 }
 

@@ -75,8 +75,7 @@ std::vector<const PollutionSetting*> lowest(const Pollution& pollution) {
   return result;
 }
 
-// The lowest levels, and the paper's lowest where that is another one where the study has lower
-// ones.
+// Of each axis the lowest level, and the paper's lowest where that is another one.
 std::vector<const PollutionSetting*> drawn(const Pollution& pollution) {
   const PollutionOptions paper;
   std::vector<const PollutionSetting*> result = lowest(pollution);

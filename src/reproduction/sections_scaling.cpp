@@ -98,8 +98,7 @@ std::string scaling_plot(const SweepView& view, const std::vector<StaticPoint>& 
             .y = {.label = "perplexity"},
             .width = 470,
             .height = 400};
-  const ActionSpace& space = view.sweep.space;
-  for (const PlotSeries& series : static_series(space, points)) plot.series.push_back(series);
+  plot.series = static_series(view.sweep.space, points);
   plot.series.push_back(frontier_series(view.sweep, view.summary.policy_frontier, true));
   if (!view.summary.realised_frontiers.empty())
     plot.series.push_back(frontier_series(view.sweep, view.summary.realised_frontiers[0], false));

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "evaluation/report_page.h"
-#include "reproduction/jobs.h"
 #include "reproduction/paper_figures.h"
 #include "reproduction/sections.h"
 
@@ -35,7 +34,7 @@ void add_comparison(const StudyFamily& family, const std::string& name, const Sw
 
 void add_comparisons(ReportInput& input, const StudyFamily& family, FigureTable& table) {
   for (const std::string& name : spaces_and_horizons(input.study())) {
-    const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+    const SweepView* view = input.sweep(family, name);
     if (!view) continue;
     for (const Matching matching : {Matching::realised, Matching::requested})
       add_comparison(family, name, *view, matching, table);
@@ -50,7 +49,7 @@ void add_single_axes(ReportInput& input, const StudyFamily& family, FigureTable&
   if (single.budgets == 0) return;
   int64_t axes = 0, better = 0, told_apart = 0;
   for (const std::string& name : single.controllers) {
-    const SweepView* view = family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+    const SweepView* view = input.sweep(family, name);
     const Comparison* row =
         view ? view->summary.find("fixed", Matching::realised, Scope::inside) : nullptr;
     if (!row) continue;

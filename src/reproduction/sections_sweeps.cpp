@@ -31,8 +31,7 @@ std::string frontier_row(ReportInput& input, const StudyFamily& family,
                          const std::vector<std::string>& controllers, size_t most_baselines) {
   std::string html;
   for (const std::string& name : controllers) {
-    if (!family.find(name)) continue;
-    const SweepView* view = input.sweep(sweep_job(family.name, name));
+    const SweepView* view = input.sweep(family, name);
     if (!view) continue;
     html += frontier_plot(view->sweep, view->summary, net_keep,
                           fmt::format("{}: {} actions, T = {}", name, view->sweep.space.size(),
@@ -97,8 +96,7 @@ void show_paired(ReportInput& input, Section& section, Matching matching, Scope 
   FigureTable table(name, caption, comparison_columns());
   for (const StudyFamily& family : input.study().families)
     for (const std::string& controller : swept_controllers(input.study())) {
-      if (!family.find(controller)) continue;
-      const SweepView* view = input.sweep(sweep_job(family.name, controller));
+      const SweepView* view = input.sweep(family, controller);
       const Comparison* row = view ? view->summary.find("fixed", matching, scope) : nullptr;
       if (!row) continue;
       const PaperComparison* paper = matching == Matching::requested
@@ -115,8 +113,7 @@ void show_elsewhere(ReportInput& input, Section& section) {
                     comparison_columns());
   for (const StudyFamily& family : input.study().families)
     for (const std::string& name : input.study().experiments.spaces.controllers) {
-      const SweepView* view =
-          family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+      const SweepView* view = input.sweep(family, name);
       const Comparison* row =
           view ? view->summary.find(elsewhere_baseline, Matching::realised, Scope::inside)
                : nullptr;
@@ -254,8 +251,7 @@ void show_heuristics_beside_fixed(ReportInput& input, Section& section) {
                      {"policy_relative", "Policy to fixed"}});
   for (const StudyFamily& family : input.study().families)
     for (const std::string& name : input.study().experiments.spaces.controllers) {
-      const SweepView* view =
-          family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+      const SweepView* view = input.sweep(family, name);
       if (!view || std::ranges::none_of(view->sweep.baselines, is_heuristic)) continue;
       const auto beside = beside_heuristics(input, heuristics_job(family.name, name), view->sweep);
       for (size_t b = 0; beside && b < view->sweep.baselines.size(); ++b) {
@@ -288,8 +284,7 @@ void say_unspent(Section& section, const Unspent& unspent) {
   section.verdict(fmt::format(
       "The comparison is not at equal spending: the policy's mean net keep-rate lies up to {:.3f} "
       "above the baseline's ({}). Spending more lowers perplexity by itself, so part of its wins "
-      "may "
-      "come from that.",
+      "may come from that.",
       unspent.most, unspent.where));
 }
 
@@ -323,8 +318,7 @@ Section statistics_section(ReportInput& input) {
   section.note(
       "Means over budgets, ± their standard deviation. Difference: policy minus baseline, negative "
       "is better. The interval of the mean difference is by a bootstrap over blocks of text; p is "
-      "of "
-      "a one-sided paired t-test over budgets, which share their text, so it claims too much. "
+      "of a one-sided paired t-test over budgets, which share their text, so it claims too much. "
       "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.");
   return section;
 }
@@ -348,8 +342,7 @@ Section adherence_section(ReportInput& input) {
   for (const StudyFamily& family : input.study().families) {
     std::string plots;
     for (const std::string& name : swept_controllers(input.study())) {
-      if (!family.find(name)) continue;
-      const SweepView* view = input.sweep(sweep_job(family.name, name));
+      const SweepView* view = input.sweep(family, name);
       if (!view) continue;
       for (const Adherence& row : view->summary.adherence)
         if (row.scope == Scope::inside)
@@ -394,8 +387,7 @@ Section heuristics_section(ReportInput& input) {
   for (const StudyFamily& family : input.study().families) {
     section.html += frontier_row(input, family, spaces.controllers, shown);
     for (const std::string& name : spaces.controllers) {
-      const SweepView* view =
-          family.find(name) ? input.sweep(sweep_job(family.name, name)) : nullptr;
+      const SweepView* view = input.sweep(family, name);
       if (!view) continue;
       for (size_t b = 1; b < view->sweep.baselines.size(); ++b) {
         const std::string& baseline = view->sweep.baselines[b];

@@ -116,7 +116,7 @@ struct Study {
   int context = 1024;
   int blocks = 112;            // of the test text; 0: all
   int validation_blocks = 48;  // of the validation text, for frontiers
-  int budgets = 200;           // at least, on the grid of a sweep; all of the paper's
+  int budgets = 200;           // in a sweep: at least so many, or the paper's
   GridRequest::Kind grid = GridRequest::Kind::automatic;
   std::optional<int> sweep_blocks;  // in place of `blocks`, of the sweeps of test text
   int blocks_of_sweeps() const { return sweep_blocks.value_or(blocks); }
