@@ -139,7 +139,6 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "bench", "The machine's limits, and how near a model's prefill and decoding come to them");
   add_model_flags(*command, flags->model);
-  command->remove_option(command->get_option("--seed"));
   command->remove_option(command->get_option("--device"));  // it measures the kernels themselves
   std::string names;
   for (const NamedShape& shape : named_shapes()) {

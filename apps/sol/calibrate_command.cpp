@@ -6,6 +6,7 @@
 #include "common.h"
 #include "cost_file.h"
 #include "evaluation_flags.h"
+#include "policy/cost_measurement.h"
 #include "sol/controller.h"
 #include "validators.h"
 
@@ -65,10 +66,9 @@ void run_calibrate(CalibrateFlags& flags) {
   progress.finish();
   // What no command would read is not written.
   CostTable::from_json(costs.table.to_json(), "what was measured");
-  write_costs(
-      flags.out, costs.table,
-      describe_run(*model, file_name(flags.model.model_dir()), flags.model.seed, command_line()),
-      measurement.sequence, flags.model.deterministic);
+  write_costs(flags.out, costs.table,
+              describe_run(*model, file_name(flags.model.model_dir()), 0, command_line()),
+              measurement.sequence, flags.model.deterministic);
   print("{}", table_text(costs.table));
   if (costs.busyness > busy)
     note(
@@ -108,9 +108,7 @@ void add_calibrate_command(CLI::App& app) {
                    "Repetitions, of which the fastest counts")
       ->check(at_least(1))
       ->capture_default_str();
-  add_sequence_flags(*command, flags->sequence);
-  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
-    command->get_option(name)->excludes(controller);
+  add_sequence_flags(*command, flags->sequence, controller);
   command->callback([flags] { run_calibrate(*flags); });
 }
 

@@ -87,12 +87,15 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->capture_default_str();
   command.add_flag("--deterministic", flags.deterministic,
                    "Bit-identical results for every batch size and thread count (slower)");
+}
+
+void add_seed_flag(CLI::App& command, ModelFlags& flags) {
   command.add_option("--seed", flags.seed, "Seed of every random draw")
       ->check(in_range(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str();
 }
 
-void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
+void add_sequence_flags(CLI::App& command, SequenceFlags& flags, CLI::Option* controller) {
   constexpr uint64_t largest_count = 1 << 24;  // no sum of settings overflows
   command.add_option("--page-size", flags.options.page_size, "Keys per page")
       ->check(in_range(1, 4096))
@@ -107,6 +110,10 @@ void add_sequence_flags(CLI::App& command, SequenceFlags& flags) {
       .add_flag("--no-sinks", flags.no_sinks,
                 "As the authors' code: force neither sinks nor window, keep every page that ties")
       ->excludes("--sinks", "--window");
+  if (!controller) return;
+  // A controller brings the page rule it was trained with.
+  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
+    command.get_option(name)->excludes(controller);
 }
 
 ModelOptions model_options(const ModelFlags& flags) {

@@ -55,9 +55,9 @@ struct ModelFlags {
 // -m/--model alone, for commands that need only files.
 void add_model_option(CLI::App& command, std::filesystem::path& model);
 // -m/--model, --threads, --device, --precision, --weights, --prune-down, --int8-activations,
-// --deterministic,
-// --seed. `flags` must live as long as `command`.
+// --channel-scores, --page-scores, --deterministic. `flags` must live as long as `command`.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
+void add_seed_flag(CLI::App& command, ModelFlags& flags);  // of commands that draw at random
 
 ModelOptions model_options(const ModelFlags& flags);
 // Sets the number of threads, then loads the model that the flags name.
@@ -77,7 +77,8 @@ struct SequenceFlags {
     return result;
   }
 };
-void add_sequence_flags(CLI::App& command, SequenceFlags& flags);
+// They exclude `controller`, where the command takes one.
+void add_sequence_flags(CLI::App& command, SequenceFlags& flags, CLI::Option* controller = nullptr);
 
 // A file's or directory's own name, also where the path ends with a slash.
 std::string file_name(const std::filesystem::path& path);

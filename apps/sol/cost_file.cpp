@@ -2,7 +2,8 @@
 
 #include "base/fail.h"
 #include "base/file_io.h"
-#include "device.h"
+#include "policy/action_json.h"
+#include "sol/frozen_model.h"
 
 namespace sol::app {
 namespace {
@@ -11,12 +12,6 @@ constexpr int format_version = 1;
 // What a share drops depends on the model, options outside the paper and how pages are chosen: a
 // table is of use to nobody who differs in these.
 constexpr const char* decisive[] = {"model_fingerprint", "outside_paper"};
-Json page_rule(const SequenceOptions& sequence) {
-  return {{"page_size", sequence.page_size},
-          {"sinks", sequence.sinks},
-          {"window", sequence.window},
-          {"force_sinks", sequence.force_sinks}};
-}
 
 // What else decides times, of a run's description; and whose products are used.
 constexpr const char* of_machine[] = {"device", "precision", "weights", "isa", "cpu", "threads"};
@@ -25,7 +20,7 @@ constexpr const char* of_machine[] = {"device", "precision", "weights", "isa", "
 
 void write_costs(const std::filesystem::path& path, const CostTable& costs, const RunInfo& run,
                  const SequenceOptions& sequence, bool deterministic) {
-  Json circumstances = page_rule(sequence);
+  Json circumstances = to_json(sequence);
   circumstances["deterministic"] = deterministic;
   const Json json{{"format_version", format_version},
                   {"costs", costs.to_json()},
@@ -62,7 +57,7 @@ void require_same(const std::string& where, const std::string& field, const Json
 CostTable costs_for(const Json& json, const std::string& where, const Json& run, int horizon,
                     const SequenceOptions& sequence) {
   for (const char* field : decisive) require_same(where, field, json["run"], run);
-  const Json pages = page_rule(sequence);
+  const Json pages = to_json(sequence);
   for (const auto& entry : pages.items())
     require_same(where, entry.key(), json["measured_with"], pages);
   CostTable costs = CostTable::from_json(json["costs"], where);

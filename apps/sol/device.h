@@ -11,8 +11,6 @@
 
 namespace sol::app {
 
-inline constexpr const char* native_device = "native";
-
 // A name that --device takes.
 CLI::Validator device_name();
 

@@ -61,12 +61,10 @@ void print_text(const Outcome& outcome, const std::string& policy, const Evaluat
 
 Json result_json(const Outcome& outcome, const std::string& policy, const EvaluationSetup& setup,
                  const std::string& outside) {
-  double nll = 0;
-  for (const double block : outcome.nll) nll += block;
   Json json = {
       {"policy", policy},
       {"perplexity", outcome.perplexity},
-      {"nll_nats_per_token", nll / static_cast<double>(outcome.steps)},
+      {"nll_nats_per_token", outcome.nats_per_token()},
       {"requested", outcome.asked_time ? Json{{"time", shortest_decimal(outcome.asked.kappa)}}
                                        : budget_to_json(outcome.asked)},
       {"realised", budget_to_json(outcome.realised)},
@@ -79,6 +77,47 @@ Json result_json(const Outcome& outcome, const std::string& policy, const Evalua
   if (setup.protocol.costs) json["realised_time"] = outcome.time;
   if (!outside.empty()) json["outside_trained_ranges"] = outside;
   return json;
+}
+
+// What is evaluated.
+struct Judged {
+  std::string name;
+  std::unique_ptr<Policy> policy;
+  Budget budget;
+};
+
+Judged choose_policy(const EvalFlags& flags, const EvaluationSetup& setup) {
+  Judged judged;
+  judged.name = flags.policy;
+  if (judged.name.empty()) judged.name = setup.controller ? "learned" : "dense";
+  const std::string& name = judged.name;
+  if (mixes_levels(name)) setup.require_space();
+  judged.policy = make_named_policy(name, setup.policy_parts(flags.evaluation));
+  if (flags.rollout > 0 && !name.starts_with("random-"))
+    fail("--rollout chooses among schedules of a random policy; {} has only one", name);
+  if (judged.policy->costs()) {
+    if (!flags.schedule_out.empty())
+      fail("--schedule-out: schedules of a controller for times cannot be recorded yet");
+    judged.budget = flagged_time(flags.budget, *setup.controller,
+                                 setup.protocol.context + setup.protocol.horizon / 2);
+    if (!flags.budget.any()) note("note: no time is asked for, so it may take the dense one");
+  } else if (follows_budgets(name)) {
+    judged.budget = flagged_budget(flags.budget, setup.controller_or_null(),
+                                   setup.space ? &*setup.space : nullptr);
+    if (!flags.budget.any()) note("note: no budget is asked for, so every axis has its densest");
+  } else {
+    if (flags.budget.any())
+      fail(
+          "policy {} does the same at every budget; leave out --budget, --keep, --prune, --bits, "
+          "or choose another with -p",
+          name);
+    judged.budget = mean_of_actions(judged.policy->space());
+  }
+  return judged;
+}
+
+Judged choose_recorded(const ScheduleRecord& record) {
+  return {fmt::format("replay of {}", record.policy), make_recorded_policy(record), record.budget};
 }
 
 void run_eval(EvalFlags& flags) {
@@ -95,37 +134,9 @@ void run_eval(EvalFlags& flags) {
   if (!flags.replay.empty()) record = read_schedules(flags.replay);
   EvaluationSetup setup =
       record ? set_up_replay(flags, *record) : set_up_evaluation(flags.evaluation);
+  const auto [name, policy, budget] =
+      record ? choose_recorded(*record) : choose_policy(flags, setup);
 
-  std::string name = flags.policy;
-  if (name.empty()) name = setup.controller ? "learned" : "dense";
-  std::unique_ptr<Policy> policy;
-  Budget budget;
-  if (record) {
-    policy = make_recorded_policy(*record);
-    budget = record->budget;
-    name = fmt::format("replay of {}", record->policy);
-  } else {
-    if (mixes_levels(name)) setup.require_space();
-    policy = make_named_policy(name, setup.policy_parts(flags.evaluation));
-    if (policy->costs()) {
-      if (!flags.schedule_out.empty())
-        fail("--schedule-out: schedules of a controller for times cannot be recorded yet");
-      budget = flagged_time(flags.budget, *setup.controller,
-                            setup.protocol.context + setup.protocol.horizon / 2);
-      if (!flags.budget.any()) note("note: no time is asked for, so it may take the dense one");
-    } else if (follows_budgets(name)) {
-      budget = flagged_budget(flags.budget, setup.controller_or_null(),
-                              setup.space ? &*setup.space : nullptr);
-      if (!flags.budget.any()) note("note: no budget is asked for, so every axis has its densest");
-    } else {
-      if (flags.budget.any())
-        fail(
-            "policy {} does the same at every budget; leave out --budget, --keep, --prune, --bits, "
-            "or choose another with -p",
-            name);
-      budget = mean_of_actions(policy->space());
-    }
-  }
   std::string outside;
   if (setup.controller && name == "learned")
     outside = setup.controller->outside_trained_ranges(budget);

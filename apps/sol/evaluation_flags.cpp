@@ -45,6 +45,7 @@ std::optional<ActionSpace> flagged_space(const EvaluationFlags& flags) {
 
 void add_policy_flags(CLI::App& command, EvaluationFlags& flags) {
   add_model_flags(command, flags.model);
+  add_seed_flag(command, flags.model);
   CLI::Option* controller =
       command.add_option("-c,--controller", flags.controller, "A trained controller")
           ->type_name("DIR");
@@ -62,10 +63,7 @@ void add_policy_flags(CLI::App& command, EvaluationFlags& flags) {
   command.add_option("--batch", flags.batch, "Sequences decoded together")
       ->check(in_range(1, 1 << 16))
       ->capture_default_str();
-  add_sequence_flags(command, flags.sequence);
-  // A controller brings the page rule it was trained with.
-  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
-    command.get_option(name)->excludes(controller);
+  add_sequence_flags(command, flags.sequence, controller);
 }
 
 void add_evaluation_flags(CLI::App& command, EvaluationFlags& flags) {
@@ -130,6 +128,7 @@ Json EvaluationSetup::protocol_json() const {
           {"page_size", protocol.sequence.page_size},
           {"sinks", protocol.sequence.sinks},
           {"window", protocol.sequence.window},
+          {"force_sinks", protocol.sequence.force_sinks},
           {"data", data_name},
           {"controller", controller_name}};
 }

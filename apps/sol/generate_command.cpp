@@ -217,12 +217,10 @@ void add_generate_command(CLI::App& app) {
       "Text from a prompt: dense, under one fixed action, or under a controller's budget");
   command->add_option("prompt", flags->prompt, "The prompt (default: standard input)");
   add_model_flags(*command, flags->model);
+  add_seed_flag(*command, flags->model);
   add_sampling_options(*command, *flags);
   add_budget_options(*command, *flags);
-  add_sequence_flags(*command, flags->sequence);
-  // A controller brings the page rule it was trained with.
-  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
-    command->get_option(name)->excludes(command->get_option("--controller"));
+  add_sequence_flags(*command, flags->sequence, command->get_option("--controller"));
   command->callback([flags] { run_generate(*flags); });
 }
 

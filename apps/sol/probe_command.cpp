@@ -1,5 +1,6 @@
 // sol probe: is there anything to win on this model, before training for it?
 #include <memory>
+#include <optional>
 
 #include "base/fail.h"
 #include "commands.h"
@@ -13,7 +14,7 @@ namespace {
 struct ProbeFlags {
   EvaluationFlags evaluation;
   std::string kappa, rho, bits;  // levels to try
-  int schedules = 16;
+  std::optional<int> schedules;
   bool json = false;
 };
 
@@ -116,6 +117,8 @@ void run_probe(ProbeFlags& flags) {
   const ProbeLevels levels = flagged_levels(flags);
   const EvaluationSetup setup = set_up_evaluation(flags.evaluation);
   setup.refuse_times("sol probe");
+  if (flags.schedules) setup.require_space();
+  const int schedules = flags.schedules.value_or(16);
   // The second part reuses the dense prefixes of the first as far as memory allows.
   BlockEvaluator evaluator(*setup.model, *setup.data, setup.blocks, setup.protocol, prefix_memory);
   const auto stop = interrupt_token();
@@ -130,14 +133,14 @@ void run_probe(ProbeFlags& flags) {
   if (setup.space) {
     WorkProgress progress("schedules");
     oracle = probe_oracle(
-        evaluator, *setup.space, oracle_budgets(*setup.space), flags.schedules,
+        evaluator, *setup.space, oracle_budgets(*setup.space), schedules,
         flags.evaluation.model.seed,
         [&](int64_t done, int64_t total) { progress.update(done, total); }, stop);
   }
   if (flags.json)
-    print("{}\n", to_text(probe_json(probe, oracle, setup, flags.schedules), 2));
+    print("{}\n", to_text(probe_json(probe, oracle, setup, schedules), 2));
   else
-    print_tables(probe, oracle, flags.schedules);
+    print_tables(probe, oracle, schedules);
 }
 
 }  // namespace
@@ -155,9 +158,10 @@ void add_probe_command(CLI::App& app) {
   levels("--kappa", flags->kappa, "Levels of κ to try, FROM:TO:STEP or a list");
   levels("--rho", flags->rho, "Levels of ρ to try");
   levels("--bits", flags->bits, "Bits to try");
-  command->add_option("--schedules", flags->schedules, "K: random schedules the oracle picks from")
-      ->check(in_range(1, 10000))
-      ->capture_default_str();
+  command
+      ->add_option("--schedules", flags->schedules,
+                   "K: random schedules the oracle picks from (default: 16)")
+      ->check(in_range(1, 10000));
   command->add_flag("--json", flags->json, "Print JSON");
   command->callback([flags] { run_probe(*flags); });
 }

@@ -25,39 +25,15 @@ namespace sol::app {
 namespace {
 
 constexpr const char* parent_variable = "SOL_PARENT";
+constexpr const char* processes_variable = "SOL_PROCESSES";  // of run_processes alone
 constexpr std::chrono::seconds patience{10}, patience_when_told{120};
 
-pid_t start(int rank, int count, int port) {
-  std::vector<std::string> variables{fmt::format("RANK={}", rank),
-                                     fmt::format("WORLD_SIZE={}", count),
-                                     fmt::format("LOCAL_RANK={}", rank),
-                                     fmt::format("LOCAL_WORLD_SIZE={}", count),
-                                     std::string("MASTER_ADDR=127.0.0.1"),
-                                     fmt::format("MASTER_PORT={}", port),
-                                     fmt::format("{}={}", parent_variable, getpid())};
-  // Ours come first: a later one of the same name is not looked at.
-  std::vector<char*> environment;
-  for (std::string& variable : variables) environment.push_back(variable.data());
-  for (char** other = environ; *other; ++other) environment.push_back(*other);
-  environment.push_back(nullptr);
-  std::vector<std::string> words = process_arguments();
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  // Groups of their own: Ctrl-C in a terminal reaches this process only, which passes it on once; a
-  // second signal would end them in the middle of things.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t child = -1;
-  const int error = posix_spawn(&child, "/proc/self/exe", nullptr, &attributes, arguments.data(),
-                                environment.data());
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) {
-    errno = error;
-    return -1;
-  }
-  return child;
+pid_t start_rank(int rank, int count, int port) {
+  return start_child("/proc/self/exe", process_arguments(),
+                     {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", count),
+                      fmt::format("LOCAL_RANK={}", rank), fmt::format("LOCAL_WORLD_SIZE={}", count),
+                      std::string("MASTER_ADDR=127.0.0.1"), fmt::format("MASTER_PORT={}", port),
+                      fmt::format("{}={}", processes_variable, count)});
 }
 
 int exit_code(int status) {
@@ -71,8 +47,35 @@ void signal_all(const std::vector<pid_t>& children, int number) {
 
 }  // namespace
 
+pid_t start_child(const std::filesystem::path& program, std::vector<std::string> arguments,
+                  std::vector<std::string> variables) {
+  variables.push_back(fmt::format("{}={}", parent_variable, getpid()));
+  // Ours come first: a later one of the same name is not looked at.
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  for (char** other = environ; *other; ++other) environment.push_back(*other);
+  environment.push_back(nullptr);
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  // Groups of their own: Ctrl-C in a terminal reaches this process only, which passes it on once; a
+  // second signal would end them in the middle of things.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t child = -1;
+  const int error =
+      posix_spawn(&child, program.c_str(), nullptr, &attributes, words.data(), environment.data());
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  return child;
+}
+
 bool started_by_run_processes() {
-  return std::getenv(parent_variable) != nullptr;
+  return std::getenv(processes_variable) != nullptr;
 }
 
 void end_with_parent() {
@@ -87,7 +90,7 @@ int run_processes(int count) {
   const int port = free_port();
   std::vector<pid_t> children;  // 0: has ended
   for (int rank = 0; rank < count; ++rank) {
-    children.push_back(start(rank, count, port));
+    children.push_back(start_rank(rank, count, port));
     if (children.back() > 0) continue;
     const int reason = errno;
     signal_all(children, SIGKILL);

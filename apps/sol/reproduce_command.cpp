@@ -1,7 +1,5 @@
 // sol reproduce: a whole study from one configuration, and its report.
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include "base/threads.h"
 #include "commands.h"
 #include "common.h"
+#include "processes.h"
 #include "reproduction/report.h"
 #include "reproduction/run.h"
 #include "reproduction/training_log.h"
@@ -41,23 +40,10 @@ struct ReproduceFlags {
 // and a run that dies leaves its checkpoint.
 void run_trainer(const std::vector<std::string>& arguments) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "sol-train";
-  std::vector<char*> argv;
-  std::vector<std::string> owned = arguments;
-  for (std::string& argument : owned) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const pid_t parent = getpid();
-  const pid_t child = fork();
+  // It ends with this process: left alone it would hold its directory's lock against the next call,
+  // and slow its measurements.
+  const pid_t child = start_child(program, arguments);
   if (child < 0) fail("cannot start {}: {}", program.string(), std::strerror(errno));
-  if (child == 0) {
-    // Out of the terminal's reach: of two signals the second would end it without a checkpoint.
-    setpgid(0, 0);
-    // Left alone it would hold its directory's lock against the next call, and slow its
-    // measurements.
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(128 + SIGTERM);  // gone already
-    execv(program.c_str(), argv.data());
-    _exit(127);
-  }
   int status = 0;
   bool passed_on = false;
   for (;;) {
@@ -82,7 +68,7 @@ void run_trainer(const std::vector<std::string>& arguments) {
   fail("training failed; it has said why on standard error");
 }
 
-Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
+TrainController make_trainer(const ReproduceFlags& flags, const Study& study) {
   return [&flags, &study](const TrainingOrder& order) {
     const StudyController& controller = *order.controller;
     std::vector<std::string> arguments{"sol",
@@ -134,7 +120,7 @@ Trainer make_trainer(const ReproduceFlags& flags, const Study& study) {
 
 #else
 
-Trainer make_trainer(const ReproduceFlags&, const Study&) {
+TrainController make_trainer(const ReproduceFlags&, const Study&) {
   return {};
 }
 
@@ -157,23 +143,13 @@ Study flagged_study(const ReproduceFlags& flags) {
 // Before any work: which texts the jobs that are still to do will read.
 void require_texts(const Study& study, const StudyResults& results,
                    const std::set<std::string>& sections) {
-  bool trains = false, validates = false, tests = false;
-  for (const Job& job : wanted_jobs(study, sections)) {
-    if (results.has(job.name)) continue;
-    const std::string kind = job.name.substr(0, job.name.find('/'));
-    if (kind == "train")
-      trains = trains || job.work > 1;  // one that is ready needs no text
-    else
-      (kind == "frontier" ? validates : tests) = true;
-  }
-  const auto require = [](bool needed, const StudyText& text) {
-    if (needed && text.files.empty())
+  std::set<const StudyText*> needed;
+  for (const Job& job : wanted_jobs(study, sections))
+    if (!results.has(job.name)) needed.insert(job.reads);
+  for (const StudyText* text : {&study.train, &study.valid, &study.test})
+    if (needed.contains(text) && text->files.empty())
       fail("the study needs {} text: give it in the configuration under data.{}, or with --{}-data",
-           text.label, text.name, text.name);
-  };
-  require(trains, study.train);
-  require(validates, study.valid);
-  require(tests, study.test);
+           text->label, text->name, text->name);
 }
 
 // Likewise whether the jobs that are still to do can be run at all: a typing error must not show
@@ -336,7 +312,6 @@ void add_reproduce_command(CLI::App& app) {
       ->required()
       ->type_name("YAML");
   add_model_flags(*command, flags->model);
-  command->remove_option(command->get_option("--seed"));
   const auto text = [&](const char* name, std::vector<fs::path>& files, const char* what) {
     command->add_option(name, files, what)->type_name("FILE")->allow_extra_args(false);
   };

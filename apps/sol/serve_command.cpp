@@ -16,6 +16,7 @@
 #include "common.h"
 #include "cost_file.h"
 #include "evaluation_flags.h"
+#include "policy/cost_measurement.h"
 #include "policy/policies.h"
 #include "serving/api_key.h"
 #include "serving/http_server.h"
@@ -176,7 +177,7 @@ ServedModel load_served(const ServeFlags& flags, SmallFiles files,
     fail("--horizon {}: the model has only {} positions", served.horizon, positions);
   check_effort(served);
   if (!flags.costs.empty()) {
-    const RunInfo run = describe_run(*served.model, served.name, flags.model.seed, command_line());
+    const RunInfo run = describe_run(*served.model, served.name, 0, command_line());
     served.costs =
         read_costs(flags.costs, run, served.horizon, served.sequence, served.deterministic);
   } else if (flags.latency == "on") {
@@ -345,9 +346,7 @@ void add_serve_command(CLI::App& app) {
       ->check(CLI::IsMember({"on", "off"}))
       ->excludes(costs)
       ->capture_default_str();
-  add_sequence_flags(*command, flags->sequence);
-  for (const char* name : {"--page-size", "--sinks", "--window", "--no-sinks"})
-    command->get_option(name)->excludes(controller);
+  add_sequence_flags(*command, flags->sequence, controller);
   command->callback([flags] { run_serve(*flags); });
 }
 

@@ -102,18 +102,15 @@ void store_frontier(const SweepFlags& flags, Controller& controller, const Sweep
        range(frontier), before.empty() ? "" : ", in place of one of " + range(before));
 }
 
-// Of averages per axis, beside a controller that is asked for times.
-bool lies_inside(const BudgetRanges& ranges, const ActionSpace& space, const Budget& budget) {
-  constexpr double slack = 1e-6;  // budgets are float32
+// Of averages per axis, as -p fixed is asked for also beside a controller for times, whose
+// outside_trained_ranges() judges a time.
+bool within_ranges(const BudgetRanges& ranges, const ActionSpace& space, const Budget& budget) {
   return std::ranges::all_of(all_axes, [&](Axis axis) {
-    const auto asked = static_cast<double>(value(budget, axis));
-    return !space.on(axis) ||
-           (asked >= ranges[axis].low - slack && asked <= ranges[axis].high + slack);
+    return !space.on(axis) || ranges[axis].contains(value(budget, axis));
   });
 }
 
-void run_sweep_command(SweepFlags& flags) {
-  const GridRequest request = flagged_grid(flags);
+void check_flags(const SweepFlags& flags) {
   std::set<std::string> baseline_names;
   for (const std::string& baseline : flags.baselines)
     if (!baseline_names.insert(baseline).second) fail("--baselines: {} is given twice", baseline);
@@ -124,6 +121,11 @@ void run_sweep_command(SweepFlags& flags) {
     fail("--store-frontier needs a controller to store it in: name its directory with -c");
   if (flags.store_frontier && !flags.policy.empty() && flags.policy != "learned")
     fail("--store-frontier stores what the learned policy does, not {}", flags.policy);
+}
+
+void run_sweep_command(SweepFlags& flags) {
+  const GridRequest request = flagged_grid(flags);
+  check_flags(flags);
   ensure_writable_directory(flags.out);
   ensure_writable_sweep(flags.out, evaluation_inputs(flags.evaluation));
   if (flags.store_frontier) ensure_writable_file(flags.evaluation.controller / "controller.json");
@@ -159,7 +161,7 @@ void run_sweep_command(SweepFlags& flags) {
     sweep_request.inside.push_back(!controller ||
                                    (by_time == (controller->settings().costs != nullptr)
                                         ? controller->outside_trained_ranges(budget).empty()
-                                        : lies_inside(ranges, space, budget)));
+                                        : within_ranges(ranges, space, budget)));
 
   BlockEvaluator evaluator(*setup.model, *setup.data, setup.blocks, setup.protocol, prefix_memory);
   WorkProgress progress(fmt::format("sweeping {} budgets", sweep_request.budgets.size()));
@@ -233,9 +235,11 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--store-frontier", flags->store_frontier,
                     "Store the Pareto points in the controller, for `sol generate --budget`; use "
                     "validation text");
-  command->add_flag("--timed", flags->timed,
-                    "Decode every sequence alone and measure milliseconds per token, policy and "
-                    "refresh included; the report plots perplexity against them");
+  command
+      ->add_flag("--timed", flags->timed,
+                 "Decode every sequence alone and measure milliseconds per token, policy and "
+                 "refresh included; the report plots perplexity against them")
+      ->excludes("--batch");
   command
       ->add_option("-o,--out", flags->out,
                    "Directory of the results; only an older sweep's are replaced")

@@ -165,33 +165,31 @@ void choose_budgets(const TasksFlags& flags, const EvaluationSetup& setup, TaskP
 Json identity_of(const TasksFlags& flags, const EvaluationSetup& setup,
                  const Tokenizer& tokenizer) {
   const RunInfo& run = setup.run;
-  const SequenceOptions& sequence = setup.protocol.sequence;
   const LlamaConfig& config = setup.model->config();
-  return {{"version", run.version},
-          {"commit", run.commit},
-          {"model", run.model_fingerprint},
-          // In none of the fingerprints: where windows and prompts are cut, and answers end.
-          {"positions", config.max_position_embeddings},
-          {"end_tokens", config.eos_token_ids},
-          {"tokenizer", tokenizer.fingerprint()},
-          {"bos", tokenizer.bos_token_id()},
-          {"eos", tokenizer.eos_token_id()},
-          {"device", run.device},
-          {"precision", run.precision},
-          {"weights", run.weights},
-          {"outside_paper", run.outside_paper},
-          {"isa", run.isa},
-          {"deterministic", flags.evaluation.model.deterministic},
-          {"seed", run.seed},
-          {"controller", setup.controller
-                             ? hash_128(read_file(flags.evaluation.controller / "controller.json"))
-                             : ""},
-          {"space", setup.space ? action_space_to_json(*setup.space) : Json(nullptr)},
-          {"horizon", setup.protocol.horizon},
-          {"page_size", sequence.page_size},
-          {"sinks", sequence.sinks},
-          {"window", sequence.window},
-          {"force_sinks", sequence.force_sinks}};
+  Json json = {
+      {"version", run.version},
+      {"commit", run.commit},
+      {"model", run.model_fingerprint},
+      // In none of the fingerprints: where windows and prompts are cut, and answers end.
+      {"positions", config.max_position_embeddings},
+      {"end_tokens", config.eos_token_ids},
+      {"tokenizer", tokenizer.fingerprint()},
+      {"bos", tokenizer.bos_token_id()},
+      {"eos", tokenizer.eos_token_id()},
+      {"device", run.device},
+      {"precision", run.precision},
+      {"weights", run.weights},
+      {"outside_paper", run.outside_paper},
+      {"isa", run.isa},
+      {"deterministic", flags.evaluation.model.deterministic},
+      {"seed", run.seed},
+      {"controller", setup.controller
+                         ? hash_128(read_file(flags.evaluation.controller / "controller.json"))
+                         : ""},
+      {"space", setup.space ? action_space_to_json(*setup.space) : Json(nullptr)},
+      {"horizon", setup.protocol.horizon}};
+  json.update(to_json(setup.protocol.sequence));
+  return json;
 }
 
 // How prompts of tasks that generate are written; empty: as plain text.

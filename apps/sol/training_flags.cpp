@@ -25,6 +25,7 @@ void add_training_config_flags(CLI::App& command, TrainingConfigFlags& flags, Mo
       ->required()
       ->type_name("YAML");
   add_model_flags(command, model);
+  add_seed_flag(command, model);
   flags.seed = command.get_option("--seed");
   flags.seed->description("Seed of every random draw (default: the configuration's)")
       ->default_str("");

@@ -19,6 +19,13 @@ class PolicyNetwork;
 
 struct BudgetRange {
   double low = 1.0, high = 1.0;
+
+  bool contains(float budget) const {
+    // Budgets are float32: a range's own end must not be outside it.
+    constexpr double slack = 1e-6;
+    const auto asked = static_cast<double>(budget);
+    return asked >= low - slack && asked <= high + slack;
+  }
 };
 
 struct BudgetRanges {

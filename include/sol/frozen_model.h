@@ -130,6 +130,9 @@ struct DecodeItem {
   StepCost* cost = nullptr;  // may be null
 };
 
+// What FrozenModel::device() is on the CPU by our own kernels.
+inline constexpr const char* native_device = "native";
+
 // create, extend, decode, fork, truncate and the destruction of sequences are for one caller at a
 // time: a pass uses all threads and the model's own working memory. Calls that are const may be
 // made on any thread, also meanwhile.
@@ -143,8 +146,8 @@ class FrozenModel {
   virtual uint64_t parameter_count() const = 0;
   // automatic: as the precision says.
   virtual WeightFormat weight_format() const { return WeightFormat::automatic; }
-  // Where it is executed: "native", the CPU by our own kernels, or a LibTorch device.
-  virtual std::string device() const { return "native"; }
+  // Where it is executed: native_device, or a LibTorch device.
+  virtual std::string device() const { return native_device; }
   // Largest amount of memory that the device's allocator has held so far; 0 where nobody counts it.
   virtual uint64_t device_peak_bytes() const { return 0; }
   // Options in effect that the paper does not have, as on the command line without dashes: results

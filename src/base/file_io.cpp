@@ -307,4 +307,15 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   file.commit();
 }
 
+void write_files_together(const std::filesystem::path& dir,
+                          std::span<const std::pair<const char*, std::string>> contents) {
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  for (const auto& [name, content] : contents) {
+    files.push_back(std::make_unique<AtomicFile>(dir / name));
+    files.back()->write(content);
+  }
+  for (const auto& file : files) file->flush();
+  for (const auto& file : files) file->commit();
+}
+
 }  // namespace sol

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace sol {
 
@@ -96,5 +97,9 @@ class AtomicFile {
 };
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+// All are complete on the disk before the first replaces an older one.
+void write_files_together(const std::filesystem::path& dir,
+                          std::span<const std::pair<const char*, std::string>> contents);
 
 }  // namespace sol

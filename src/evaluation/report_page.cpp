@@ -109,7 +109,7 @@ std::string run_rows(const RunInfo& run) {
   rows += settings_row("Machine", fmt::format("{}; instruction set {}, {}, {} weights, {} thread{}",
                                               run.cpu, run.isa, run.precision, run.weights,
                                               run.threads, run.threads == 1 ? "" : "s"));
-  if (run.device != "native") rows += settings_row("Device", run.device);
+  if (run.device != native_device) rows += settings_row("Device", run.device);
   if (!run.outside_paper.empty())
     rows += settings_row("Outside the paper",
                          fmt::format("--{}", fmt::join(run.outside_paper, ", --")));

@@ -83,21 +83,18 @@ void write_schedules(const std::filesystem::path& path, const ScheduleRecord& re
                       {"tokens", block.tokens},
                       {"actions", block.actions},
                       {"log_probs", block.log_probs}});
-  const Json json = {{"format", format_name},
-                     {"format_version", ScheduleRecord::format_version},
-                     {"policy", record.policy},
-                     {"budget", budget_to_json(record.budget)},
-                     {"model_fingerprint", record.model_fingerprint},
-                     {"kappa_levels", record.space.kappa()},
-                     {"rho_levels", record.space.rho()},
-                     {"bits_levels", record.space.bits()},
-                     {"context", record.context},
-                     {"horizon", record.horizon},
-                     {"page_size", record.sequence.page_size},
-                     {"sinks", record.sequence.sinks},
-                     {"window", record.sequence.window},
-                     {"force_sinks", record.sequence.force_sinks},
-                     {"blocks", blocks}};
+  Json json = {{"format", format_name},
+               {"format_version", ScheduleRecord::format_version},
+               {"policy", record.policy},
+               {"budget", budget_to_json(record.budget)},
+               {"model_fingerprint", record.model_fingerprint},
+               {"kappa_levels", record.space.kappa()},
+               {"rho_levels", record.space.rho()},
+               {"bits_levels", record.space.bits()},
+               {"context", record.context},
+               {"horizon", record.horizon}};
+  json.update(to_json(record.sequence));
+  json["blocks"] = std::move(blocks);
   write_file_atomically(path, to_text(json) + "\n");
 }
 

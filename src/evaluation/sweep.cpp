@@ -1,6 +1,7 @@
 #include "evaluation/sweep.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/fail.h"
 #include "base/stopwatch.h"
@@ -10,6 +11,10 @@ namespace sol {
 
 std::string_view to_string(Matching matching) {
   return matching == Matching::realised ? "realised" : "requested";
+}
+
+double Outcome::nats_per_token() const {
+  return std::accumulate(nll.begin(), nll.end(), 0.0) / static_cast<double>(steps);
 }
 
 Outcome make_outcome(const Budget& asked, std::span<const BlockResult> blocks,
@@ -57,6 +62,93 @@ std::unique_ptr<Policy> schedules_from_elsewhere(
   return make_replay_policy(space, std::move(schedules));
 }
 
+// So many baselines are played at the requested budgets.
+size_t at_requested(const SweepRequest& request) {
+  return std::min(request.requested_baselines, request.baselines.size());
+}
+
+void check_request(const SweepRequest& request, size_t blocks) {
+  if (!request.policy) fail("a sweep needs a policy");
+  if (request.budgets.empty()) fail("a sweep needs at least one budget");
+  if (!request.inside.empty() && request.inside.size() != request.budgets.size())
+    fail("a sweep of {} budgets was told of {} whether they lie inside the trained ranges",
+         request.budgets.size(), request.inside.size());
+
+  if (request.elsewhere && !request.match_realised)
+    fail("baseline {} has the averages that the policy realised, not the requested ones",
+         elsewhere_baseline);
+  if (request.elsewhere && blocks < 2)
+    fail("baseline {} plays schedules of another block; here there is one only",
+         elsewhere_baseline);
+
+  if (request.policy->costs() && at_requested(request) > 0)
+    fail(
+        "policy {} is asked for times, baselines for averages: they can be compared at the "
+        "averages that it realises only",
+        request.policy->name());
+  for (const Policy* baseline : request.baselines)
+    if (baseline->costs())
+      fail("baseline {} is asked for times, and is compared at averages: name it as the policy",
+           baseline->name());
+}
+
+// With a place for every outcome, of which there is none yet.
+Sweep planned(const SweepRequest& request, const BlockEvaluator& evaluator) {
+  const ActionSpace& space = request.policy->space();
+  const bool by_time = request.policy->costs() != nullptr;
+  Sweep sweep{.by_time = by_time,
+              .policy = request.policy->name(),
+              .baselines = {},
+              .space = space,
+              .protocol = evaluator.options(),
+              .blocks = evaluator.indices(),
+              .points = {},
+              .dense = {},
+              .seconds = 0,
+              .decoded_tokens = 0};
+  for (const Policy* baseline : request.baselines) sweep.baselines.push_back(baseline->name());
+  if (request.elsewhere) sweep.baselines.emplace_back(elsewhere_baseline);
+
+  sweep.points.resize(request.budgets.size());
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
+    SweepPoint& point = sweep.points[i];
+    point.requested = by_time ? request.budgets[i] : space.clamp_off_axes(request.budgets[i]);
+    point.inside = request.inside.empty() || request.inside[i];
+    if (request.match_realised) point.realised.resize(sweep.baselines.size());
+    point.requested_budget.resize(at_requested(request));
+  }
+  return sweep;
+}
+
+// The policy, the dense run, and baselines at the requested budgets.
+Pass first_pass(const SweepRequest& request, const Policy& dense, Sweep& sweep) {
+  Pass first;
+  for (size_t i = 0; i < sweep.points.size(); ++i)
+    first.add(request.policy, sweep.points[i].requested, i, sweep.points[i].policy);
+  first.add(&dense, Budget{}, 0, sweep.dense);
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
+    SweepPoint& point = sweep.points[i];
+    for (size_t b = 0; b < point.requested_budget.size(); ++b)
+      first.add(request.baselines[b], point.requested, i, point.requested_budget[b]);
+  }
+  return first;
+}
+
+// Baselines at the averages that the policy realised in the first; `elsewhere` may be null.
+Pass second_pass(const SweepRequest& request, const Policy* elsewhere, Sweep& sweep) {
+  Pass second;
+  for (size_t i = 0; i < sweep.points.size() && request.match_realised; ++i) {
+    SweepPoint& point = sweep.points[i];
+    for (size_t b = 0; b < request.baselines.size(); ++b)
+      second.add(request.baselines[b], point.policy.realised, i, point.realised[b]);
+  }
+  for (size_t i = 0; i < sweep.points.size() && elsewhere; ++i) {
+    SweepPoint& point = sweep.points[i];
+    second.add(elsewhere, point.policy.realised, i, point.realised.back());
+  }
+  return second;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Policy>> add_baselines(
@@ -76,60 +168,15 @@ std::vector<std::unique_ptr<Policy>> add_baselines(
 
 Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
                 const SweepProgress& progress, std::stop_token stop) {
-  if (!request.policy) fail("a sweep needs a policy");
-  if (request.budgets.empty()) fail("a sweep needs at least one budget");
-  if (!request.inside.empty() && request.inside.size() != request.budgets.size())
-    fail("a sweep of {} budgets was told of {} whether they lie inside the trained ranges",
-         request.budgets.size(), request.inside.size());
+  check_request(request, evaluator.indices().size());
+  Sweep sweep = planned(request, evaluator);
 
-  if (request.elsewhere && !request.match_realised)
-    fail("baseline {} has the averages that the policy realised, not the requested ones",
-         elsewhere_baseline);
-  if (request.elsewhere && evaluator.indices().size() < 2)
-    fail("baseline {} plays schedules of another block; here there is one only",
-         elsewhere_baseline);
-
-  const ActionSpace& space = request.policy->space();
-  const bool by_time = request.policy->costs() != nullptr;
-  const size_t at_requested = std::min(request.requested_baselines, request.baselines.size());
-  if (by_time && at_requested > 0)
-    fail(
-        "policy {} is asked for times, baselines for averages: they can be compared at the "
-        "averages that it realises only",
-        request.policy->name());
-  for (const Policy* baseline : request.baselines)
-    if (baseline->costs())
-      fail("baseline {} is asked for times, and is compared at averages: name it as the policy",
-           baseline->name());
-  Sweep sweep{.by_time = by_time,
-              .policy = request.policy->name(),
-              .baselines = {},
-              .space = space,
-              .protocol = evaluator.options(),
-              .blocks = evaluator.indices(),
-              .points = {},
-              .dense = {},
-              .seconds = 0,
-              .decoded_tokens = 0};
-  for (const Policy* baseline : request.baselines) sweep.baselines.push_back(baseline->name());
-  if (request.elsewhere) sweep.baselines.emplace_back(elsewhere_baseline);
-
-  const size_t baselines = request.baselines.size();
-  sweep.points.resize(request.budgets.size());
-  for (size_t i = 0; i < sweep.points.size(); ++i) {
-    SweepPoint& point = sweep.points[i];
-    point.requested = by_time ? request.budgets[i] : space.clamp_off_axes(request.budgets[i]);
-    point.inside = request.inside.empty() || request.inside[i];
-    if (request.match_realised) point.realised.resize(sweep.baselines.size());
-    point.requested_budget.resize(at_requested);
-  }
-
-  const auto blocks = static_cast<int64_t>(evaluator.indices().size());
+  const auto blocks = static_cast<int64_t>(sweep.blocks.size());
   const auto points = static_cast<int64_t>(sweep.points.size());
-  const auto at_realised =
-      static_cast<int64_t>((request.match_realised ? baselines : 0) + (request.elsewhere ? 1 : 0));
+  const auto at_realised = static_cast<int64_t>(
+      (request.match_realised ? request.baselines.size() : 0) + (request.elsewhere ? 1 : 0));
   const int64_t total =
-      blocks * (1 + points * (1 + static_cast<int64_t>(at_requested) + at_realised));
+      blocks * (1 + points * (1 + static_cast<int64_t>(at_requested(request)) + at_realised));
   int64_t before = 0;
   const auto run = [&](const Pass& pass, bool keep_actions) {
     const auto arms = static_cast<int64_t>(pass.arms.size());
@@ -141,7 +188,7 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
         stop);
     before += blocks * arms;
     for (size_t i = 0; i < results.size(); ++i) {
-      *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], space);
+      *pass.places[i] = make_outcome(pass.arms[i].budget, results[i], sweep.space);
       pass.places[i]->asked_time = pass.arms[i].policy->costs() != nullptr;
     }
     return results;
@@ -149,32 +196,12 @@ Sweep run_sweep(BlockEvaluator& evaluator, const SweepRequest& request,
 
   const Stopwatch stopwatch;
   const auto dense = make_constant_policy(Action{});
-  Pass first;
-  for (size_t i = 0; i < sweep.points.size(); ++i)
-    first.add(request.policy, sweep.points[i].requested, i, sweep.points[i].policy);
-  first.add(dense.get(), Budget{}, 0, sweep.dense);
-  for (size_t i = 0; i < sweep.points.size(); ++i) {
-    SweepPoint& point = sweep.points[i];
-    for (size_t b = 0; b < at_requested; ++b)
-      first.add(request.baselines[b], point.requested, i, point.requested_budget[b]);
-  }
-  auto chosen = run(first, request.elsewhere);
+  auto chosen = run(first_pass(request, *dense, sweep), request.elsewhere);
   chosen.resize(sweep.points.size());
 
-  Pass second;
-  for (size_t i = 0; i < sweep.points.size() && request.match_realised; ++i) {
-    SweepPoint& point = sweep.points[i];
-    for (size_t b = 0; b < baselines; ++b)
-      second.add(request.baselines[b], point.policy.realised, i, point.realised[b]);
-  }
   std::unique_ptr<Policy> elsewhere;
-  if (request.elsewhere) {
-    elsewhere = schedules_from_elsewhere(space, sweep.blocks, chosen);
-    for (size_t i = 0; i < sweep.points.size(); ++i) {
-      SweepPoint& point = sweep.points[i];
-      second.add(elsewhere.get(), point.policy.realised, i, point.realised.back());
-    }
-  }
+  if (request.elsewhere) elsewhere = schedules_from_elsewhere(sweep.space, sweep.blocks, chosen);
+  const Pass second = second_pass(request, elsewhere.get(), sweep);
   if (!second.arms.empty()) run(second, false);
   sweep.seconds = stopwatch.seconds();
   sweep.decoded_tokens = before * sweep.protocol.horizon;

@@ -36,6 +36,8 @@ struct Outcome {
   double seconds_per_token = 0;  // policy and refresh included; 0 unless the sweep is timed
   int64_t steps = 0, effective_steps = 0;
   std::vector<double> nll;  // [blocks], nats summed over a block's steps
+
+  double nats_per_token() const;
 };
 
 struct SweepPoint {

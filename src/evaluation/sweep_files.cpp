@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <utility>
 
 #include "base/file_io.h"
@@ -107,26 +106,24 @@ Json frontier_json(const Sweep& sweep, const std::vector<size_t>& frontier, cons
 }
 
 Json settings_json(const Sweep& sweep, const SweepSettings& settings) {
-  const SequenceOptions& sequence = sweep.protocol.sequence;
-  return {{"controller", settings.controller},
-          {"data", settings.data},
-          {"grid", settings.grid},
-          {"trained_ranges", settings.trained_ranges},
-          {"points", sweep.points.size()},
-          {"blocks", sweep.blocks.size()},
-          {"blocks_available", settings.blocks_available},
-          {"context", sweep.protocol.context},
-          {"horizon", sweep.protocol.horizon},
-          {"page_size", sequence.page_size},
-          {"sinks", sequence.sinks},
-          {"window", sequence.window},
-          {"force_sinks", sequence.force_sinks},
-          {"batch", sweep.protocol.timed ? 1 : sweep.protocol.batch},
-          {"timed", sweep.protocol.timed},
-          {"costs", sweep.protocol.costs ? sweep.protocol.costs->to_json() : Json(nullptr)},
-          {"kappa_levels", sweep.space.kappa()},
-          {"rho_levels", sweep.space.rho()},
-          {"bits_levels", sweep.space.bits()}};
+  const ProtocolOptions& protocol = sweep.protocol;
+  Json json = {{"controller", settings.controller},
+               {"data", settings.data},
+               {"grid", settings.grid},
+               {"trained_ranges", settings.trained_ranges},
+               {"points", sweep.points.size()},
+               {"blocks", sweep.blocks.size()},
+               {"blocks_available", settings.blocks_available},
+               {"context", protocol.context},
+               {"horizon", protocol.horizon}};
+  json.update(to_json(protocol.sequence));
+  json.update({{"batch", protocol.timed ? 1 : protocol.batch},
+               {"timed", protocol.timed},
+               {"costs", protocol.costs ? protocol.costs->to_json() : Json(nullptr)},
+               {"kappa_levels", sweep.space.kappa()},
+               {"rho_levels", sweep.space.rho()},
+               {"bits_levels", sweep.space.bits()}});
+  return json;
 }
 
 }  // namespace
@@ -143,14 +140,12 @@ std::string points_csv(const Sweep& sweep) {
   const bool counted = sweep.protocol.costs != nullptr;
   for (const Row& row : rows(sweep)) {
     const Outcome& outcome = *row.outcome;
-    double nll = 0;
-    for (const double block : outcome.nll) nll += block;
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.point, row.at->inside ? 1 : 0,
         row.policy, row.matching, budget(row.at->requested, sweep.by_time),
         budget(outcome.asked, outcome.asked_time), budget(outcome.realised), outcome.net_keep,
-        outcome.perplexity, nll / static_cast<double>(outcome.steps), outcome.attended,
-        outcome.steps, outcome.effective_steps, outcome.nll.size(), outcome.seconds_per_token,
+        outcome.perplexity, outcome.nats_per_token(), outcome.attended, outcome.steps,
+        outcome.effective_steps, outcome.nll.size(), outcome.seconds_per_token,
         sweep.by_time ? fmt::format("{}", row.at->requested.kappa) : "",
         counted ? fmt::format("{}", outcome.time) : "");
   }
@@ -224,14 +219,7 @@ void write_sweep(const std::filesystem::path& dir, const Sweep& sweep, const Swe
        summary_json(sweep, summary, settings).dump(2, ' ', false, Json::error_handler_t::replace) +
            "\n"},
       {"report.html", sweep_report(sweep, summary, settings)}};
-  // All are complete on the disk before the first one replaces an older result.
-  std::vector<std::unique_ptr<AtomicFile>> files;
-  for (const auto& [name, content] : contents) {
-    files.push_back(std::make_unique<AtomicFile>(dir / name));
-    files.back()->write(content);
-  }
-  for (const auto& file : files) file->flush();
-  for (const auto& file : files) file->commit();
+  write_files_together(dir, contents);
 }
 
 void ensure_writable_sweep(const std::filesystem::path& dir,

@@ -47,6 +47,13 @@ Budget budget_from_json(const Json& json, const std::string& where) {
           json_get<float>(json, "eta", where)};
 }
 
+Json to_json(const SequenceOptions& sequence) {
+  return {{"page_size", sequence.page_size},
+          {"sinks", sequence.sinks},
+          {"window", sequence.window},
+          {"force_sinks", sequence.force_sinks}};
+}
+
 Json action_space_to_json(const ActionSpace& space) {
   Json keep = Json::array();
   for (const float kappa : space.kappa()) keep.push_back(shortest_decimal(kappa));

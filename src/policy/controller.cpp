@@ -139,12 +139,9 @@ Budget Controller::budget_for_net_keep(double net_keep) const {
 }
 
 std::string Controller::outside_trained_ranges(const Budget& budget) const {
-  // Budgets are float32: a range's own end must not be outside it.
-  constexpr double slack = 1e-6;
   if (settings_.costs) {
     const BudgetRange& trained = settings_.time;
-    const auto share = static_cast<double>(budget.kappa);
-    if (share >= trained.low - slack && share <= trained.high + slack) return {};
+    if (trained.contains(budget.kappa)) return {};
     return fmt::format("{} of the dense time is outside the trained range {}..{}", budget.kappa,
                        trained.low, trained.high);
   }
@@ -152,8 +149,7 @@ std::string Controller::outside_trained_ranges(const Budget& budget) const {
   for (const Axis axis : all_axes) {
     if (!space_.on(axis)) continue;
     const BudgetRange& trained = settings_.ranges[axis];
-    const auto target = static_cast<double>(value(budget, axis));
-    if (target >= trained.low - slack && target <= trained.high + slack) continue;
+    if (trained.contains(value(budget, axis))) continue;
     if (!sentence.empty()) sentence += "; ";
     sentence += fmt::format("the budget {} = {} is outside the trained range {}..{}", name(axis),
                             value(budget, axis), trained.low, trained.high);

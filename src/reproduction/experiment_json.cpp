@@ -131,7 +131,6 @@ FreeOutcome free_outcome(const Json& json, const char* field, const std::string&
 
 Json sweep_to_json(const Sweep& sweep) {
   const ProtocolOptions& protocol = sweep.protocol;
-  const SequenceOptions& sequence = protocol.sequence;
   Json points = Json::array();
   for (const SweepPoint& point : sweep.points)
     points.push_back({{"requested", budget_to_json(point.requested)},
@@ -139,21 +138,19 @@ Json sweep_to_json(const Sweep& sweep) {
                       {"policy", outcome_to_json(point.policy)},
                       {"at_realised", outcomes_to_json(point.realised)},
                       {"at_requested", outcomes_to_json(point.requested_budget)}});
-  return {{"policy", sweep.policy},
-          {"baselines", sweep.baselines},
-          {"space", action_space_to_json(sweep.space)},
-          {"context", protocol.context},
-          {"horizon", protocol.horizon},
-          {"page_size", sequence.page_size},
-          {"sinks", sequence.sinks},
-          {"window", sequence.window},
-          {"force_sinks", sequence.force_sinks},
-          {"timed", protocol.timed},
-          {"blocks", sweep.blocks},
-          {"dense", outcome_to_json(sweep.dense)},
-          {"seconds", sweep.seconds},
-          {"decoded_tokens", sweep.decoded_tokens},
-          {"points", points}};
+  Json json = {{"policy", sweep.policy},
+               {"baselines", sweep.baselines},
+               {"space", action_space_to_json(sweep.space)},
+               {"context", protocol.context},
+               {"horizon", protocol.horizon}};
+  json.update(to_json(protocol.sequence));
+  json.update({{"timed", protocol.timed},
+               {"blocks", sweep.blocks},
+               {"dense", outcome_to_json(sweep.dense)},
+               {"seconds", sweep.seconds},
+               {"decoded_tokens", sweep.decoded_tokens},
+               {"points", points}});
+  return json;
 }
 
 Sweep sweep_from_json(const Json& json, const std::string& where) {

@@ -118,6 +118,28 @@ std::string FigureTable::jsonl() const {
   return text;
 }
 
+std::string plot_file(const std::string& section, size_t n) {
+  return fmt::format("{}-{}.svg", section, n);
+}
+
+void Section::heading(const std::string& text, int level) {
+  html += fmt::format("<h{0}>{1}</h{0}>\n", level, escape_xml(text));
+  markdown += fmt::format("{:#<{}} {}\n\n", "", level, text);
+}
+
+void Section::draw(const std::vector<std::string>& svgs) {
+  if (svgs.empty()) return;
+  html += "<div class=\"row\">\n";
+  for (const std::string& svg : svgs) {
+    html += svg;
+    plots.push_back(svg);
+    markdown +=
+        fmt::format("![{}, plot {}](plots/{})\n", title, plots.size(), plot_file(id, plots.size()));
+  }
+  html += "</div>\n";
+  markdown += "\n";
+}
+
 void Section::show(FigureTable table) {
   html += table.html();
   markdown += table.markdown();

@@ -2,6 +2,8 @@
 // reads.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,12 +57,20 @@ struct Section {
   std::string html;
   std::vector<FigureTable> tables;  // for the files: those shown, and those that plots stand for
   std::string markdown = {};
+  std::vector<std::string> plots = {};  // <svg> elements, for the files
 
+  // In both forms.
+  void heading(const std::string& text, int level = 3);
+  // Plots side by side, and links to their files; nothing where there is none.
+  void draw(const std::vector<std::string>& svgs);
   // Shows a table and keeps it.
   void show(FigureTable table);
   // Text, in both forms: as small print, and as what the figures say.
   void note(const std::string& text);
   void verdict(const std::string& text);
 };
+
+// The file of a section's n-th plot, n from 1.
+std::string plot_file(const std::string& section, size_t n);
 
 }  // namespace sol

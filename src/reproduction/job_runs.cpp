@@ -16,7 +16,7 @@
 namespace sol {
 namespace {
 
-constexpr int usual_horizon = 16;  // of the paper
+constexpr int paper_horizon = 16;
 
 // Random schedules of different experiments must not share draws.
 enum class Draws : uint32_t { landscape = 0, search = 1u << 20, single = 1u << 22 };
@@ -233,7 +233,7 @@ Json run_static_points(Laboratory& lab, const SweepProgress& progress) {
     points.push_back({fmt::format("TEAL {:.0f} %", 100 * rho), {.rho = rho}});
   ProtocolOptions protocol;
   protocol.context = lab.study().context;
-  protocol.horizon = usual_horizon;
+  protocol.horizon = paper_horizon;
   protocol.sequence.page_size = 8;
   // The blocks of the sweeps, over whose frontiers they are drawn.
   BlockEvaluator evaluator =

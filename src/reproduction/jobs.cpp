@@ -15,7 +15,7 @@ namespace {
 // What a training update costs beside a decoded token of evaluation, measured once on the embedded
 // model; only the estimate of the time left depends on it.
 constexpr double tokens_per_update = 6000;
-constexpr int usual_horizon = 16;  // where a controller's own is not known yet
+constexpr int guessed_horizon = 16;  // where a controller's own is not known yet
 
 // Builds the list; one method per section.
 class Planner {
@@ -69,7 +69,7 @@ class Planner {
       if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
   }
 
-  double tokens(int arms, int blocks, int horizon = usual_horizon) const {
+  double tokens(int arms, int blocks, int horizon = guessed_horizon) const {
     return static_cast<double>(arms) * (blocks == 0 ? 250 : blocks) * horizon;
   }
   // 1000 updates where only the configuration knows.
@@ -77,8 +77,12 @@ class Planner {
     if (!controller.ready.empty()) return 1;
     return (controller.updates > 0 ? controller.updates : 1000) * tokens_per_update;
   }
+  // One that is ready needs none.
+  const StudyText* training_text(const StudyController& controller) const {
+    return controller.ready.empty() ? &study_.train : nullptr;
+  }
   static int horizon_of(const std::string& name) {
-    return name == "t64" ? 64 : name == "t4" ? 4 : usual_horizon;
+    return name == "t64" ? 64 : name == "t4" ? 4 : guessed_horizon;
   }
 
   void train(const StudyFamily& family, const std::string& name) {
@@ -86,6 +90,7 @@ class Planner {
          {"training"},
          {},
          training_work(*family.find(name)),
+         training_text(*family.find(name)),
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress&) {
            return run_training(lab, at, std::nullopt, at.controller);
          }});
@@ -93,6 +98,7 @@ class Planner {
          {"training"},
          {train_job(family.name, name)},
          tokens(study_.budgets, study_.validation_blocks, horizon_of(name)),
+         &study_.valid,
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
            return run_frontier(lab, at, progress);
          }});
@@ -108,6 +114,7 @@ class Planner {
          sections,
          {frontier_job(family.name, name)},
          tokens(passes * budgets, study_.blocks_of_sweeps(), horizon_of(name)),
+         &study_.test,
          [&family, name, baselines, budgets, requested](Laboratory& lab,
                                                         const SweepProgress& progress) {
            return run_main_sweep(lab, family, name, baselines, budgets, requested, progress);
@@ -126,6 +133,7 @@ class Planner {
          {"spaces"},
          {sweep_job(family.name, name)},
          tokens(heuristics * study_.budgets, study_.blocks_of_sweeps(), horizon_of(name)),
+         &study_.test,
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
            return run_heuristics(lab, at, progress);
          }});
@@ -140,6 +148,7 @@ class Planner {
            {"training"},
            {},
            training_work(*family.find(base)),
+           training_text(*family.find(base)),
            [at = Where{&family, base}, seed, name](Laboratory& lab, const SweepProgress&) {
              return run_training(lab, at, seed, name);
            }});
@@ -147,6 +156,7 @@ class Planner {
            {"spaces"},
            {train_job(family.name, name)},
            tokens(2 * study_.budgets, study_.blocks_of_sweeps()),
+           &study_.test,
            [&family, name](Laboratory& lab, const SweepProgress& progress) {
              return run_main_sweep(lab, family, name, {"fixed"}, lab.study().budgets, false,
                                    progress);
@@ -160,6 +170,7 @@ class Planner {
          {"landscape"},
          {frontier_job(family.name, name)},
          tokens(settings.points * (2 + 2 * settings.schedules), study_.blocks),
+         &study_.test,
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
            return run_landscape(lab, at, progress);
          }});
@@ -170,6 +181,7 @@ class Planner {
          {"search"},
          {frontier_job(family.name, name)},
          tokens(2 + experiments_.search.schedules, study_.blocks),
+         &study_.test,
          [at = Where{&family, name}, point](Laboratory& lab, const SweepProgress& progress) {
            return run_search_point(lab, at, point, progress);
          }});
@@ -182,6 +194,7 @@ class Planner {
          {"single"},
          {frontier_job(family.name, name)},
          tokens(settings.points * (2 + settings.schedules), study_.blocks),
+         &study_.test,
          [at = Where{&family, name}](Laboratory& lab, const SweepProgress& progress) {
            return run_single(lab, at, progress);
          }});
@@ -201,6 +214,7 @@ class Planner {
          {"pollution"},
          {},
          tokens(settings, options.windows, options.corrupted + options.tail),
+         &study_.test,
          [](Laboratory& lab, const SweepProgress& progress) {
            return run_kv_pollution(lab, progress);
          }});
@@ -214,6 +228,7 @@ class Planner {
          tokens(
              1 + static_cast<int>(methods.kappa.size() + methods.rho.size() + methods.bits.size()),
              study_.blocks_of_sweeps()),
+         &study_.test,
          [](Laboratory& lab, const SweepProgress& progress) {
            return run_static_points(lab, progress);
          }});
@@ -228,6 +243,7 @@ class Planner {
            {"ours"},
            {frontier_job(family.name, controller)},
            work,
+           &study_.test,
            [at = Where{&family, controller}, run](Laboratory& lab, const SweepProgress& progress) {
              return run(lab, at, progress);
            }});
@@ -257,6 +273,7 @@ class Planner {
            {"ours"},
            {frontier_job(family.name, settings.controller)},
            tokens(2 * 27, settings.blocks),
+           &text,
            [at = Where{&family, settings.controller}, text, context](
                Laboratory& lab, const SweepProgress& progress) {
              return run_transfer(lab, at, text, context, progress);

@@ -14,6 +14,7 @@ struct Job {
   std::vector<std::string> sections;  // of the report that show it, the first one's is its place
   std::vector<std::string> after;     // jobs that must have finished
   double work = 0;                    // roughly, in decoded tokens, to estimate the time left
+  const StudyText* reads = nullptr;   // of the study, while it lives; null: no text
   std::function<Json(Laboratory&, const SweepProgress&)> run;
 };
 
@@ -34,7 +35,7 @@ std::string single_job(const std::string& family, const std::string& controller)
 std::string timed_job(const std::string& family, const std::string& controller);
 std::string behaviour_job(const std::string& family, const std::string& controller);
 std::string free_job(const std::string& family, const std::string& controller);
-// `what`: a text's label or "context-256".
+// `what`: a text's name or "context-256".
 std::string transfer_job(const std::string& family, const std::string& controller,
                          const std::string& what);
 

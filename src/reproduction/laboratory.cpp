@@ -8,8 +8,10 @@
 namespace sol {
 namespace {
 
-// Dense prefixes are kept in memory between the passes of a job as far as this goes.
-constexpr uint64_t prefix_memory = uint64_t{2} << 30;
+// Dense prefixes are kept in memory between the passes of a job as far as this goes: twice as far
+// as in a single command, since a study's sweeps are the longest, and nothing else is run beside
+// them.
+constexpr uint64_t study_prefix_memory = uint64_t{2} << 30;
 
 }  // namespace
 
@@ -59,7 +61,7 @@ BlockEvaluator Laboratory::evaluator(const StudyText& text, const ProtocolOption
   const int64_t used = count == 0 ? data.size() : std::min<int64_t>(count, data.size());
   std::vector<int64_t> indices(static_cast<size_t>(used));
   std::iota(indices.begin(), indices.end(), int64_t{0});
-  return BlockEvaluator(model(), data, std::move(indices), protocol, prefix_memory);
+  return BlockEvaluator(model(), data, std::move(indices), protocol, study_prefix_memory);
 }
 
 ProtocolOptions Laboratory::protocol(const Controller& controller) const {

@@ -28,7 +28,7 @@ struct TrainingOrder {
 };
 // Throws Error when training fails, Cancelled when it is interrupted; returns when `out` holds the
 // controller.
-using Trainer = std::function<void(const TrainingOrder&)>;
+using TrainController = std::function<void(const TrainingOrder&)>;
 
 class Laboratory {
  public:
@@ -37,7 +37,7 @@ class Laboratory {
     std::shared_ptr<const Tokenizer> tokenizer;
     const Study* study = nullptr;
     StudyResults* results = nullptr;
-    Trainer train;  // empty: controllers must be there already
+    TrainController train;  // empty: controllers must be there already
     bool deterministic = false;
     std::string model_name;  // its directory, for messages
     std::stop_token stop;

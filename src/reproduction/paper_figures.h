@@ -7,8 +7,8 @@
 
 namespace sol {
 
-// Of its table of paired comparisons on Llama-3.2-1B: the policy against fixed budgets at the
-// requested averages.
+// Of its table of paired comparisons: the policy against fixed budgets at the requested averages.
+// On Llama-3.2-1B, but for controllers that bear another model's name.
 struct PaperComparison {
   double relative;  // difference of the mean perplexities to fixed's; negative is better
   double win_rate;  // share of the budgets

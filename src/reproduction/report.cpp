@@ -69,12 +69,15 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
   const auto text = [&](const char* field) {
     return json_get_or<std::string>(identity, field, "", "study.json");
   };
-  const auto files = [](const StudyText& one) {
+  // `usual_label` says no more than the row's name.
+  const auto files = [](const StudyText& one, const std::string& usual_label) {
     std::string names;
     for (const auto& file : one.files)
       names += (names.empty() ? "" : ", ") + file.filename().string();
-    return names;
+    if (names.empty() || one.label == one.name || one.label == usual_label) return names;
+    return fmt::format("{} ({})", one.label, names);
   };
+  const Study usual{};
   std::string outside_paper;
   if (const auto options = identity.find("outside_paper");
       options != identity.end() && options->is_array())
@@ -91,9 +94,9 @@ std::vector<std::pair<std::string, std::string>> settings(const Study& study,
           {"Arithmetic", fmt::format("{}, {} weights{}", text("precision"), text("weights"),
                                      text("device").empty() ? "" : ", on " + text("device"))},
           {"Outside the paper", outside_paper},
-          {"Training text", files(study.train)},
-          {"Validation text", files(study.valid)},
-          {"Test text", files(study.test)},
+          {"Training text", files(study.train, usual.train.label)},
+          {"Validation text", files(study.valid, usual.valid.label)},
+          {"Test text", files(study.test, usual.test.label)},
           {"Protocol",
            fmt::format("{} tokens of dense context, {} test blocks{}, up to {} validation "
                        "blocks, {} {} budgets",
@@ -133,7 +136,17 @@ std::set<std::string> reported_tables(const StudyResults& results) {
   return names;
 }
 
-// The tables alone, to be quoted.
+// Each a file of its own, to be quoted; those of a report before that had more are removed.
+void write_plots(const Section& section, const std::filesystem::path& dir) {
+  const auto file = [&](size_t n) { return dir / plot_file(section.id, n); };
+  if (!section.plots.empty()) ensure_writable_directory(dir);
+  for (size_t i = 0; i < section.plots.size(); ++i)
+    write_file_atomically(file(i + 1), section.plots[i]);
+  for (size_t n = section.plots.size() + 1; std::filesystem::remove(file(n)); ++n) {
+  }
+}
+
+// Tables and links to plots, to be quoted.
 std::string markdown(const Study& study, const StudyResults& results, const Section& summary,
                      const std::vector<Section>& sections) {
   std::string text =
@@ -214,6 +227,7 @@ void write_study_report(const Study& study, const StudyResults& results,
   write(summary);
   std::ranges::for_each(sections, write);
   write(data_section(input));
+  for (const Section& section : sections) write_plots(section, results.dir() / "plots");
   for (const std::string& table : stale) std::filesystem::remove(csv_file(results, table));
   write_file_atomically(results.dir() / "figures.jsonl", lines);
   write_file_atomically(results.dir() / "report.md", markdown(study, results, summary, sections));

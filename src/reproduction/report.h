@@ -1,4 +1,5 @@
-// A study's report: one self-contained page, with tables as Markdown, CSV and JSON lines beside it.
+// A study's report: one self-contained page; beside it tables as Markdown, CSV and JSON lines, and
+// plots as SVG.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +10,10 @@
 
 namespace sol {
 
-// Writes DIR/report.html, DIR/report.md, DIR/csv/*.csv and DIR/figures.jsonl from the jobs that
-// have finished; each section of the page says what is missing. `beside`: directories of the same
-// study on other models. Throws Error for a damaged job file, a directory that holds no study, or a
-// file that cannot be written.
+// Writes DIR/report.html, DIR/report.md, DIR/csv/*.csv, DIR/plots/*.svg and DIR/figures.jsonl from
+// the jobs that have finished; each section of the page says what is missing. `beside`: directories
+// of the same study on other models. Throws Error for a damaged job file, a directory that holds no
+// study, or a file that cannot be written.
 void write_study_report(const Study& study, const StudyResults& results,
                         const std::vector<std::filesystem::path>& beside);
 

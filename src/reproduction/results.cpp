@@ -9,7 +9,6 @@
 namespace sol {
 namespace {
 
-constexpr const char* native_device = "native";
 constexpr int format_version = 2;  // 1 told files by their names only
 // A sweep of a thousand budgets over hundreds of blocks stays well below this.
 constexpr uint64_t job_limit = uint64_t{1} << 30;

@@ -1,4 +1,4 @@
-// The report's sections, in the and the paper's order. Each says what has not been run.
+// The report's sections, in its order. Each says what has not been run.
 #pragma once
 
 #include <filesystem>
@@ -27,7 +27,7 @@ class ReportInput {
 
   const Study& study() const { return study_; }
   const StudyResults& results() const { return results_; }
-  // Null where the job has not finished; noted then, for missing().
+  // Null where the job has not finished; noted then, for note_missing().
   const SweepView* sweep(const std::string& job);
   // A controller's sweep over budgets; null, and not noted, also where the family has no such one.
   const SweepView* sweep(const StudyFamily& family, const std::string& controller);

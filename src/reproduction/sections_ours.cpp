@@ -72,21 +72,19 @@ void show_behaviour(ReportInput& input, Section& section) {
     const auto json = input.find(job);
     if (!json) continue;
     const Behaviour behaviour = behaviour_from_json(*json, input.results().where(job));
-    section.html += fmt::format("<h3>What {} has learned: {}</h3>\n", escape_xml(name),
-                                escape_xml(family.title));
+    section.heading(fmt::format("What {} has learned: {}", name, family.title));
     section.verdict(fmt::format(
         "{}, {}: Spearman's rank correlation of a step's net keep-rate with the surprisal of its "
         "target is {}, with that of the current token {}.",
         family.title, name, signed_number(behaviour.rank_correlation, 2),
         signed_number(behaviour.rank_correlation_previous, 2)));
-    section.html += fmt::format(
-        "<div class=\"row\">\n{}{}{}{}</div>\n",
-        behaviour_plot(behaviour.by_surprisal, "By surprisal of the target",
-                       "tenth of the steps, least surprising first", false),
-        behaviour_plot(behaviour.by_previous, "By surprisal of the current token",
-                       "tenth of the steps, least surprising first", false),
-        behaviour_plot(behaviour.by_step, "By position in the episode", "step t", false),
-        behaviour_plot(behaviour.by_kind, "By kind of the current token", "kind of token", true));
+    section.draw(
+        {behaviour_plot(behaviour.by_surprisal, "By surprisal of the target",
+                        "tenth of the steps, least surprising first", false),
+         behaviour_plot(behaviour.by_previous, "By surprisal of the current token",
+                        "tenth of the steps, least surprising first", false),
+         behaviour_plot(behaviour.by_step, "By position in the episode", "step t", false),
+         behaviour_plot(behaviour.by_kind, "By kind of the current token", "kind of token", true)});
     add_groups(table, family.name, "target's surprisal", behaviour.by_surprisal);
     add_groups(table, family.name, "current token's surprisal", behaviour.by_previous);
     add_groups(table, family.name, "step", behaviour.by_step);
@@ -99,7 +97,7 @@ void show_behaviour(ReportInput& input, Section& section) {
 
 void show_time(ReportInput& input, Section& section) {
   const std::string& name = input.study().experiments.timed.controller;
-  std::string plots;
+  std::vector<std::string> plots;
   FigureTable table("time", "Quality against measured time, one sequence at a time",
                     {{"family", "Levels"},
                      {"controller", "Controller"},
@@ -110,9 +108,9 @@ void show_time(ReportInput& input, Section& section) {
   for (const StudyFamily& family : input.study().families) {
     const SweepView* view = family.find(name) ? input.sweep(timed_job(family.name, name)) : nullptr;
     if (!view) continue;
-    plots += frontier_plot(view->sweep, view->summary, milliseconds,
-                           fmt::format("{}: {}", name, family.title),
-                           "milliseconds per token, policy and refresh included", 480, 400);
+    plots.push_back(frontier_plot(view->sweep, view->summary, milliseconds,
+                                  fmt::format("{}: {}", name, family.title),
+                                  "milliseconds per token, policy and refresh included", 480, 400));
     const auto add = [&](const std::string& policy, const Outcome& outcome) {
       table.add({family.name, name, policy, number(outcome.net_keep, 3), number(outcome.perplexity),
                  number(milliseconds(outcome), 3)});
@@ -124,8 +122,8 @@ void show_time(ReportInput& input, Section& section) {
     }
   }
   if (plots.empty()) return;
-  section.html +=
-      "<h3>Quality against measured time</h3>\n<div class=\"row\">\n" + plots + "</div>\n";
+  section.heading("Quality against measured time");
+  section.draw(plots);
   section.show(std::move(table));
 }
 

@@ -100,15 +100,15 @@ Section pollution_section(ReportInput& input) {
     return section;
   }
   const Pollution pollution = pollution_from_json(*json, input.results().where("pollution"));
-  section.html = "<div class=\"row\">\n" +
-                 pollution_scatter(pollution, "Direct damage and the peaks after it",
-                                   "peak in the dense tail, 90th percentile, change in %",
-                                   &PollutionSetting::peak_p90) +
-                 pollution_scatter(pollution, "Direct damage and the mean after it",
-                                   "mean of the dense tail, change in %", &PollutionSetting::tail) +
-                 "</div>\n<div class=\"row\">\n";
-  for (const PollutionSetting* setting : drawn(pollution)) section.html += tail_plot(*setting);
-  section.html += "</div>\n";
+  section.draw({pollution_scatter(pollution, "Direct damage and the peaks after it",
+                                  "peak in the dense tail, 90th percentile, change in %",
+                                  &PollutionSetting::peak_p90),
+                pollution_scatter(pollution, "Direct damage and the mean after it",
+                                  "mean of the dense tail, change in %", &PollutionSetting::tail)});
+  std::vector<std::string> tail_plots;
+  for (const PollutionSetting* setting : drawn(pollution))
+    tail_plots.push_back(tail_plot(*setting));
+  section.draw(tail_plots);
   FigureTable table("pollution", "Change of perplexity against the dense run, in %",
                     {{"action", "Action"},
                      {"direct", "Compressed steps"},

@@ -265,13 +265,13 @@ Section landscape_section(ReportInput& input) {
                       {"random_mean", "than the mean schedule"},
                       {"random_best", "than the best one"}});
   for (const StudyFamily& family : input.study().families) {
-    std::string plots;
+    std::vector<std::string> plots;
     for (const std::string& name : input.study().experiments.spaces.controllers) {
       if (!family.find(name)) continue;
       const auto points = input.search(landscape_job(family.name, name));
       if (!points || points->empty()) continue;
       for (size_t kind = 0; kind < points->front().random.size(); ++kind) {
-        plots += landscape_plot(*points, kind, name);
+        plots.push_back(landscape_plot(*points, kind, name));
         int64_t over_fixed = 0, over_mean = 0, over_best = 0;
         for (size_t i = 0; i < points->size(); ++i) {
           const SearchPoint& point = (*points)[i];
@@ -291,9 +291,8 @@ Section landscape_section(ReportInput& input) {
                     count(over_mean), count(over_best)});
       }
     }
-    if (!plots.empty())
-      section.html += fmt::format("<h3>{}</h3>\n<div class=\"row\">\n{}</div>\n",
-                                  escape_xml(family.title), plots);
+    if (!plots.empty()) section.heading(family.title);
+    section.draw(plots);
   }
   // Long: for the files, not for the page.
   if (!table.empty()) section.tables.push_back(std::move(table));
@@ -320,8 +319,8 @@ Section search_section(ReportInput& input) {
     const std::vector<NamedPoint> points = search_points(input, family);
     if (points.empty()) continue;
     for (const NamedPoint& point : points) add_search(table, input, family, point);
-    section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title),
-                                violin_plot(points, "Random schedules at operating points"));
+    section.heading(family.title);
+    section.draw({violin_plot(points, "Random schedules at operating points")});
     section.verdict(best_of_sentence(family, best_of(points), settings.schedules, paper_search));
   }
   section.show(std::move(table));
@@ -347,8 +346,8 @@ Section single_section(ReportInput& input) {
     if (points.empty()) continue;
     for (const NamedPoint& point : points) add_search(table, input, family, point);
     const std::vector<NamedPoint> middle = labelled(points);
-    section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title),
-                                violin_plot(middle, "Single-axis settings, middle budget"));
+    section.heading(family.title);
+    section.draw({violin_plot(middle, "Single-axis settings, middle budget")});
     section.verdict("Middle budgets. " +
                     best_of_sentence(family, best_of(middle), settings.schedules, paper_single));
   }

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <set>
+#include <vector>
 
 #include "base/fail.h"
 #include "evaluation/report_page.h"
@@ -129,8 +132,29 @@ ScalingRow described(const StudyResults& results) {
   return row;
 }
 
+struct FinestSweep {
+  std::string controller;
+  const SweepView* view = nullptr;
+};
+
+// Of a family's controllers that `names` has too, the one with the largest space, the last of
+// several: among those that have been swept, and the last name, which the section's jobs bring.
+FinestSweep finest_sweep(ReportInput& input, const std::string& family,
+                         const std::vector<std::string>& names,
+                         const std::set<std::string>& present) {
+  FinestSweep finest;
+  for (const std::string& name : names) {
+    const std::string job = sweep_job(family, name);
+    if (!present.contains(name) || (name != names.back() && !input.results().has(job))) continue;
+    const SweepView* view = input.sweep(job);
+    if (view && (!finest.view || view->sweep.space.size() >= finest.view->sweep.space.size()))
+      finest = {name, view};
+  }
+  return finest;
+}
+
 // The frontiers of every family's finest space, the one that the paper scales.
-std::string scaling_of(ReportInput& input, FigureTable& table) {
+std::vector<std::string> scaling_of(ReportInput& input, FigureTable& table) {
   const Json& identity = input.results().identity();
   const std::string where = (input.results().dir() / "study.json").string();
   const ScalingRow about = described(input.results());
@@ -146,20 +170,23 @@ std::string scaling_of(ReportInput& input, FigureTable& table) {
   if (!identity.contains("spaces")) return {};
   const Json& controllers = list(identity["spaces"], "controllers");
   if (controllers.empty()) return {};
-  if (!controllers.back().is_string()) fail("{}: controllers must be names", where);
-  const auto finest = controllers.back().get<std::string>();
+  std::vector<std::string> names;
+  for (const Json& controller : controllers) {
+    if (!controller.is_string()) fail("{}: controllers must be names", where);
+    names.push_back(controller.get<std::string>());
+  }
 
-  std::string plots;
+  std::vector<std::string> plots;
   for (const Json& family : list(identity, "families")) {
     const std::string name = json_get<std::string>(family, "name", where);
-    bool has = false;
+    std::set<std::string> present;
     for (const Json& controller : list(family, "controllers"))
-      has = has || json_get<std::string>(controller, "name", where) == finest;
-    const SweepView* view = has ? input.sweep(sweep_job(name, finest)) : nullptr;
+      present.insert(json_get<std::string>(controller, "name", where));
+    const auto [finest, view] = finest_sweep(input, name, names, present);
     if (!view) continue;
-    plots += scaling_plot(*view, points,
-                          fmt::format("{}, {}, {}", about.model, finest,
-                                      json_get<std::string>(family, "title", where)));
+    plots.push_back(scaling_plot(*view, points,
+                                 fmt::format("{}, {}, {}", about.model, finest,
+                                             json_get<std::string>(family, "title", where))));
     const Comparison* row = view->summary.find("fixed", Matching::realised, Scope::inside);
     if (!row) continue;
     const double relative = row->test.relative();
@@ -186,14 +213,17 @@ Section scaling_section(ReportInput& input, const std::vector<std::filesystem::p
                      {"fixed_perplexity", "Fixed"},
                      {"relative", "Relative"},
                      {"win_rate", "Wins"}});
-  std::string plots = scaling_of(input, table);
+  std::vector<std::string> plots = scaling_of(input, table);
+  Section notes;
   for (const std::filesystem::path& dir : beside) {
     const StudyResults results = StudyResults::read(dir);
     ReportInput other(input.study(), results);
-    plots += scaling_of(other, table);
-    other.note_missing(section, fmt::format("Of {}: ", described(results).model));
+    std::ranges::move(scaling_of(other, table), std::back_inserter(plots));
+    other.note_missing(notes, fmt::format("Of {}: ", described(results).model));
   }
-  section.html = "<div class=\"row\">\n" + plots + "</div>\n" + section.html;
+  section.draw(plots);
+  section.html += notes.html;
+  section.markdown += notes.markdown;
   if (const auto statics = input.find("static")) {
     FigureTable points(
         "static", "Static methods, one knob each",

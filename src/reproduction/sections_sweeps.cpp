@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -23,22 +24,52 @@ namespace {
 
 constexpr const char* net_label = "net keep-rate (mean of the realised averages)";
 
-std::string heading(const StudyFamily& family) {
-  return fmt::format("<h3>{}</h3>\n", escape_xml(family.title));
+// "fixed", and "fixed@1000", other draws of it.
+bool is_fixed_draw(const std::string& baseline) {
+  return baseline == "fixed" || baseline.starts_with("fixed@");
 }
 
-std::string frontier_row(ReportInput& input, const StudyFamily& family,
-                         const std::vector<std::string>& controllers, size_t most_baselines) {
-  std::string html;
+// Those of section 4.
+bool is_other_policy(const std::string& baseline) {
+  return !is_fixed_draw(baseline) && baseline != elsewhere_baseline;
+}
+
+// With fixed and the policies of section 4 alone.
+Sweep with_other_policies(Sweep sweep) {
+  for (size_t b = sweep.baselines.size(); b-- > 1;) {
+    if (is_other_policy(sweep.baselines[b])) continue;
+    const auto at = static_cast<std::ptrdiff_t>(b);
+    sweep.baselines.erase(sweep.baselines.begin() + at);
+    for (SweepPoint& point : sweep.points)
+      for (std::vector<Outcome>* outcomes : {&point.realised, &point.requested_budget})
+        if (b < outcomes->size()) outcomes->erase(outcomes->begin() + at);
+  }
+  return sweep;
+}
+
+enum class Beside { fixed, other_policies };
+
+std::string frontier_of(const std::string& name, const SweepView& view, Beside beside) {
+  const auto plot = [&](const Sweep& sweep, size_t most_baselines) {
+    return frontier_plot(
+        sweep, view.summary, net_keep,
+        fmt::format("{}: {} actions, T = {}", name, sweep.space.size(), sweep.protocol.horizon),
+        net_label, 480, 400, most_baselines);
+  };
+  if (beside == Beside::fixed) return plot(view.sweep, 1);
+  const Sweep shown = with_other_policies(view.sweep);
+  return plot(shown, shown.baselines.size());
+}
+
+void draw_frontiers(ReportInput& input, Section& section, const StudyFamily& family,
+                    const std::vector<std::string>& controllers, Beside beside) {
+  std::vector<std::string> plots;
   for (const std::string& name : controllers) {
     const SweepView* view = input.sweep(family, name);
-    if (!view) continue;
-    html += frontier_plot(view->sweep, view->summary, net_keep,
-                          fmt::format("{}: {} actions, T = {}", name, view->sweep.space.size(),
-                                      view->sweep.protocol.horizon),
-                          net_label, 480, 400, most_baselines);
+    if (view) plots.push_back(frontier_of(name, *view, beside));
   }
-  return html.empty() ? html : heading(family) + "<div class=\"row\">\n" + html + "</div>\n";
+  if (!plots.empty()) section.heading(family.title);
+  section.draw(plots);
 }
 
 std::vector<FigureTable::Column> comparison_columns() {
@@ -97,12 +128,13 @@ void show_paired(ReportInput& input, Section& section, Matching matching, Scope 
   for (const StudyFamily& family : input.study().families)
     for (const std::string& controller : swept_controllers(input.study())) {
       const SweepView* view = input.sweep(family, controller);
-      const Comparison* row = view ? view->summary.find("fixed", matching, scope) : nullptr;
-      if (!row) continue;
+      if (!view) continue;
       const PaperComparison* paper = matching == Matching::requested
                                          ? paper_comparison(controller, view->sweep.space)
                                          : nullptr;
-      add_comparison(table, family, controller, view->sweep, *row, paper);
+      for (const Comparison& row : view->summary.comparisons)
+        if (row.matching == matching && row.scope == scope && is_fixed_draw(row.baseline))
+          add_comparison(table, family, controller, view->sweep, row, paper);
     }
   section.show(std::move(table));
 }
@@ -172,12 +204,12 @@ void show_seeds(ReportInput& input, Section& section) {
 }
 
 // Requested against realised averages of a controller's axes.
-std::string adherence_row(const std::string& controller, const Sweep& sweep) {
-  std::string plots;
+void draw_adherence(Section& section, const std::string& controller, const Sweep& sweep) {
+  std::vector<std::string> plots;
   for (const Axis axis : all_axes)
-    if (sweep.space.on(axis)) plots += adherence_plot(sweep, axis);
-  return fmt::format("<h4>{}: {}</h4>\n<div class=\"row\">\n{}</div>\n", escape_xml(controller),
-                     escape_xml(levels_in_words(sweep.space)), plots);
+    if (sweep.space.on(axis)) plots.push_back(adherence_plot(sweep, axis));
+  section.heading(fmt::format("{}: {}", controller, levels_in_words(sweep.space)), 4);
+  section.draw(plots);
 }
 
 // A baseline at the averages that the policy realised: means over the budgets, and shares of them.
@@ -294,7 +326,7 @@ Section spaces_section(ReportInput& input) {
   Section section{"spaces", "Action spaces", {}, {}};
   const auto& spaces = input.study().experiments.spaces;
   for (const StudyFamily& family : input.study().families)
-    section.html += frontier_row(input, family, spaces.controllers, 1);
+    draw_frontiers(input, section, family, spaces.controllers, Beside::fixed);
   input.note_missing(section);
   section.html +=
       "<p class=\"note\">A faint mark is one requested budget; lines join the points that no other "
@@ -319,7 +351,8 @@ Section statistics_section(ReportInput& input) {
       "Means over budgets, ± their standard deviation. Difference: policy minus baseline, negative "
       "is better. The interval of the mean difference is by a bootstrap over blocks of text; p is "
       "of a one-sided paired t-test over budgets, which share their text, so it claims too much. "
-      "Paper: gains and win rates of its table, on Llama-3.2-1B at requested budgets.");
+      "Paper: gains and win rates of its table at requested budgets, on Llama-3.2-1B unless the "
+      "controller bears another model's name. fixed@N: another draw of fixed.");
   return section;
 }
 
@@ -340,7 +373,7 @@ Section adherence_section(ReportInput& input) {
        {"mean_error_rho", "ρ"},
        {"mean_error_eta", "η"}});
   for (const StudyFamily& family : input.study().families) {
-    std::string plots;
+    bool headed = false;
     for (const std::string& name : swept_controllers(input.study())) {
       const SweepView* view = input.sweep(family, name);
       if (!view) continue;
@@ -351,10 +384,11 @@ Section adherence_section(ReportInput& input) {
                      share_of(row.share[2]), number(row.mean_error[0], 3),
                      number(row.mean_error[1], 3), number(row.mean_error[2], 3)});
       const auto& spaces = input.study().experiments.spaces.controllers;
-      if (std::ranges::find(spaces, name) != spaces.end())
-        plots += adherence_row(name, view->sweep);
+      if (std::ranges::find(spaces, name) == spaces.end()) continue;
+      if (!headed) section.heading(family.title);
+      headed = true;
+      draw_adherence(section, name, view->sweep);
     }
-    if (!plots.empty()) section.html += heading(family) + plots;
   }
   section.show(std::move(table));
   input.note_missing(section);
@@ -364,10 +398,7 @@ Section adherence_section(ReportInput& input) {
 Section heuristics_section(ReportInput& input) {
   Section section{"heuristics", "Hand-made policies: EMC and DAC", {}, {}};
   const auto& spaces = input.study().experiments.spaces;
-  // Fixed, and behind it all but the last one where that is elsewhere.
-  const size_t shown = spaces.baselines.size() - static_cast<size_t>(std::ranges::count(
-                                                     spaces.baselines, elsewhere_baseline));
-  if (shown < 2) {
+  if (std::ranges::none_of(spaces.baselines, is_other_policy)) {
     section.note("The study compares with fixed budgets only.");
     return section;
   }
@@ -385,13 +416,13 @@ Section heuristics_section(ReportInput& input) {
                      {"baseline_beats_fixed", "Baseline beats fixed"}});
   Unspent unspent;
   for (const StudyFamily& family : input.study().families) {
-    section.html += frontier_row(input, family, spaces.controllers, shown);
+    draw_frontiers(input, section, family, spaces.controllers, Beside::other_policies);
     for (const std::string& name : spaces.controllers) {
       const SweepView* view = input.sweep(family, name);
       if (!view) continue;
       for (size_t b = 1; b < view->sweep.baselines.size(); ++b) {
         const std::string& baseline = view->sweep.baselines[b];
-        if (baseline == elsewhere_baseline) continue;
+        if (!is_other_policy(baseline)) continue;
         const BaselineFigures mean = baseline_figures(view->sweep, b);
         table.add({family.name, name, baseline, number(mean.policy), number(mean.baseline),
                    number(mean.fixed), number(mean.spent, 3), number(mean.policy_spent, 3),
@@ -416,7 +447,8 @@ Section heuristics_section(ReportInput& input) {
 Section horizons_section(ReportInput& input) {
   Section section{"horizons", "Length of an episode", {}, {}};
   for (const StudyFamily& family : input.study().families)
-    section.html += frontier_row(input, family, input.study().experiments.horizons.controllers, 1);
+    draw_frontiers(input, section, family, input.study().experiments.horizons.controllers,
+                   Beside::fixed);
   input.note_missing(section);
   section.note(
       "Controllers of one action space for episodes of T steps, after each of "

@@ -42,14 +42,12 @@ std::string curve(const std::vector<Run>& runs, const char* label,
   return render_svg(plot);
 }
 
-std::string curves(const std::vector<Run>& runs) {
-  return "<div class=\"row\">\n" +
-         curve(runs, "reward per step", [](const TrainingPoint& p) { return p.reward; }) +
-         curve(runs, "perplexity of the schedules",
-               [](const TrainingPoint& p) { return p.perplexity; }) +
-         curve(runs, "largest gap to the budget", largest_gap) +
-         curve(runs, "policy entropy (nats)", [](const TrainingPoint& p) { return p.entropy; }) +
-         "</div>\n";
+std::vector<std::string> curves(const std::vector<Run>& runs) {
+  return {curve(runs, "reward per step (nats)", [](const TrainingPoint& p) { return p.reward; }),
+          curve(runs, "perplexity of the schedules",
+                [](const TrainingPoint& p) { return p.perplexity; }),
+          curve(runs, "largest gap to the budget (share)", largest_gap),
+          curve(runs, "policy entropy (nats)", [](const TrainingPoint& p) { return p.entropy; })};
 }
 
 }  // namespace
@@ -64,6 +62,10 @@ Section training_section(ReportInput& input) {
                      {"steps", "Decoded steps"},
                      {"minutes", "Minutes"},
                      {"perplexity", "Perplexity, last"},
+                     {"entropy", "Entropy, last (nats)"},
+                     {"gap_kappa", "Gap of κ, last"},
+                     {"gap_rho", "ρ"},
+                     {"gap_eta", "η"},
                      {"largest_gap", "Largest gap, last"}});
   std::set<std::string> planned;  // no experiment may need a controller of a family
   for (const Job& job : plan_jobs(input.study())) planned.insert(job.name);
@@ -77,7 +79,8 @@ Section training_section(ReportInput& input) {
     const TrainingPoint& last = summary.curve.back();
     table.add({family.name, name, count(summary.policy_parameters), number(summary.updates, 0),
                number(summary.steps, 0), number(summary.seconds / 60, 1), number(last.perplexity),
-               number(largest_gap(last), 3)});
+               number(last.entropy, 3), number(last.gap[0], 3), number(last.gap[1], 3),
+               number(last.gap[2], 3), number(largest_gap(last), 3)});
     const auto& spaces = input.study().experiments.spaces.controllers;
     if (std::ranges::find(spaces, name) != spaces.end()) shown.push_back({name, summary});
   };
@@ -87,8 +90,9 @@ Section training_section(ReportInput& input) {
     for (const StudyController& controller : family.controllers) add(family, controller.name);
     for (const uint64_t seed : seeds.seeds)
       if (trained_again(family, seeds.controller)) add(family, reseeded(seeds.controller, seed));
-    if (!shown.empty())
-      section.html += fmt::format("<h3>{}</h3>\n{}", escape_xml(family.title), curves(shown));
+    if (shown.empty()) continue;
+    section.heading(family.title);
+    section.draw(curves(shown));
   }
   section.show(std::move(table));
   input.note_missing(section);

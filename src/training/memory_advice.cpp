@@ -67,7 +67,7 @@ std::vector<Lower> ways_to_lower(const FrozenModel& model) {
               "--set optimisation.minibatch=");
       }};
   const uint64_t parameters = model.parameter_count();
-  if (model.device() == "native" && model.weight_format() == WeightFormat::automatic) {
+  if (model.device() == native_device && model.weight_format() == WeightFormat::automatic) {
     // Codes, their scales and float32 norms.
     ways.push_back([parameters](Alternative& a, const Fits&) {
       a.weights = std::min(a.weights, parameters + parameters / 16);

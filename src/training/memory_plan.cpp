@@ -65,7 +65,7 @@ uint64_t torch_logits_bytes(const FrozenModel& model, const TrainingConfig& conf
 // Of a dense pass, in chunks of rows that several inputs fill together.
 uint64_t pass_bytes(const FrozenModel& model, const TrainingConfig& config, int64_t inputs) {
   const LlamaConfig& c = model.config();
-  const int64_t chunk = model.device() == "native" ? 512 : 1024;
+  const int64_t chunk = model.device() == native_device ? 512 : 1024;
   const int64_t rows =
       std::max(std::min(chunk, inputs * config.context), inputs * config.schedules);
   const int64_t attention = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
@@ -140,7 +140,7 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
   executing.push_back(
       {"cache: prefixes and schedules", cache_bytes(model, config, inputs, precision)});
   executing.push_back({"dense pass", pass_bytes(model, config, inputs)});
-  if (model.device() != "native") {
+  if (model.device() != native_device) {
     executing.push_back({"attention of a dense pass", torch_scores_bytes(model)});
     executing.push_back(
         {"attention of a decode step", torch_attention_bytes(model, config, inputs)});
@@ -162,7 +162,7 @@ MemoryPlan plan_memory(const FrozenModel& model, const TrainingConfig& config, i
 }
 
 int weight_copies(const FrozenModel& model, int processes) {
-  return model.device() == "native" ? 1 : processes;
+  return model.device() == native_device ? 1 : processes;
 }
 
 uint64_t memory_needed(const FrozenModel& model, const TrainingConfig& config,

@@ -76,6 +76,10 @@ TEST_F(EvaluationCommands, EvalPrintsOnePoint) {
   EXPECT_LT(json["perplexity"].get<double>(), 1000.0);
   EXPECT_EQ(json["run"]["model_fingerprint"], default_fingerprint());
   EXPECT_EQ(json["run"]["weights"], json["run"]["precision"]);
+  EXPECT_EQ(json["force_sinks"], true);
+  const RunResult unforced = run("eval", {"--json", "--blocks", "1", "--no-sinks"});
+  ASSERT_EQ(unforced.code, 0) << testing::PrintToString(unforced);
+  EXPECT_EQ(parse_json(unforced.out, "output")["force_sinks"], false);
 
   const RunResult fixed =
       run("eval", harsh + std::vector<std::string>{"-p", "fixed", "--keep", "0.5", "--prune", "0.6",
@@ -200,6 +204,21 @@ TEST_F(EvaluationCommands, ABudgetThatWouldBeIgnoredIsAnError) {
                          std::vector<std::string>{"--replay", file}),
                  {"--replay", flag[0]});
   }
+}
+
+TEST_F(EvaluationCommands, AnOptionThatWouldBeIgnoredIsAnError) {
+  expect_error(run("probe", {"--schedules", "3"}), {"no levels to choose from", "--kappa-levels"});
+  const std::string one = " has only one";
+  expect_error(run("eval", {"--rollout", "1"}), {"--rollout", "dense" + one});
+  expect_error(run("eval", {"-p", "fixed", "--rho-levels", "0.5,1", "--rollout", "1"}),
+               {"--rollout", "fixed" + one});
+  expect_error(run("eval", {"-c", controller(), "--rollout", "1"}), {"--rollout", "learned" + one});
+  const RunResult drawn = run(
+      "eval", {"-p", "random-uniform", "--rho-levels", "0.5,1", "--rollout", "1", "--blocks", "1"});
+  EXPECT_EQ(drawn.code, 0) << testing::PrintToString(drawn);
+  expect_error(
+      run("sweep", {"--rho-levels", "0.5,1", "--timed", "--batch", "8", "-o", out.string()}),
+      {"--timed", "--batch"});
 }
 
 TEST_F(EvaluationCommands, ErrorsSayWhatIsWrong) {

@@ -72,6 +72,7 @@ TEST_F(ReproduceCommand, RunsAStudyAndReportsIt) {
   // A part first: the report says what is missing.
   const RunResult part = run({"--only", "pollution"});
   ASSERT_EQ(part.code, 0) << testing::PrintToString(part);
+  EXPECT_NE(part.err.find("[1/1] pollution"), std::string::npos) << part.err;
   EXPECT_NE(part.err.find("jobs of the other sections are not done"), std::string::npos)
       << part.err;
   std::string report = read_file(out / "report.html");
@@ -263,6 +264,12 @@ TEST_F(ReproduceCommand, TextsAreAskedForBeforeAnyWork) {
                           "experiments: {spaces: {controllers: [2l]}}\n";
   expect_error(run({}), {"validation text", "data.valid", "--valid-data"});
   expect_error(run({"--only", "pollution"}), {"test text", "--test-data"});
+  std::ofstream(study) << "name: No text\n"
+                          "families: {f: {controllers: {2l: {config: "
+                       << (source_dir() / "configs/2l.yaml").string()
+                       << "}}}}\n"
+                          "experiments: {spaces: {controllers: [2l]}}\n";
+  expect_error(run({}), {"training text", "data.train", "--train-data"});
 }
 
 TEST_F(ReproduceCommand, WhatCannotBeTrainedIsAnErrorBeforeAnyWork) {

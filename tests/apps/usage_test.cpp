@@ -80,6 +80,18 @@ TEST(Usage, WrongNamesAreNamedWithWhatWasProbablyMeant) {
   expect({"eval", "--zzzzzzzz"}, {"no option --zzzzzzzz\n", "sol eval --help"});
 }
 
+TEST(Usage, OnlyCommandsThatDrawAtRandomTakeASeed) {
+  for (const char* command : {"generate", "eval", "sweep", "probe", "tasks"}) {
+    const RunResult help = run_sol({command, "--help"});
+    EXPECT_NE(help.out.find("--seed"), std::string::npos) << command << "\n" << help.out;
+  }
+  for (const char* command : {"serve", "logits", "calibrate", "bench"}) {
+    const RunResult result = run_sol({command, "--seed", "1"});
+    EXPECT_EQ(result.code, 2) << command;
+    expect_error(result, {"no option --seed"});
+  }
+}
+
 // An unset variable of a shell script must not pass for an option that was not given.
 TEST(Usage, EmptyValuesAreErrorsThatNameTheOption) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{

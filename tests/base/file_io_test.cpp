@@ -230,6 +230,27 @@ TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(files_in(dir.path()), 1);
 }
 
+TEST(WriteFilesTogether, AFullDiskLeavesAllTheOldFilesAndNothingElse) {
+  const TemporaryDirectory dir;
+  const std::pair<const char*, std::string> before[] = {{"small", "old"}, {"large", "older"}};
+  write_files_together(dir.path(), before);
+  const auto expect_before = [&] {
+    for (const auto& [name, content] : before) EXPECT_EQ(read_file(dir.path() / name), content);
+    EXPECT_EQ(files_in(dir.path()), 2);
+  };
+  expect_before();
+  const std::pair<const char*, std::string> after[] = {{"small", "new"},
+                                                       {"large", "more than ten bytes"}};
+  {
+    const FileSizeLimit limit(10);
+    EXPECT_THAT([&] { write_files_together(dir.path(), after); },
+                throws({"large", "cannot write"}));
+  }
+  expect_before();
+  write_files_together(dir.path(), after);
+  for (const auto& [name, content] : after) EXPECT_EQ(read_file(dir.path() / name), content);
+}
+
 TEST(AtomicFile, AMissingDirectoryIsNamed) {
   EXPECT_THAT([] { AtomicFile file("/nonexistent/f"); },
               throws({"/nonexistent", "No such file or directory"}));

@@ -352,6 +352,13 @@ TEST_F(SweepTest, WhatIgnoresBudgetsIsNotJudgedAsIfItFollowedThem) {
     EXPECT_FALSE(follows_budgets(name)) << name;
 }
 
+TEST(Outcome, NatsPerTokenAreAMeanOverSteps) {
+  Outcome outcome;
+  outcome.nll = {1, 2.5, 2.5};
+  outcome.steps = 12;
+  EXPECT_DOUBLE_EQ(outcome.nats_per_token(), 0.5);
+}
+
 TEST_F(SweepTest, FilesHoldEveryFigureAndWhereItComesFrom) {
   const Sweep sweep = run(request());
   const SweepSummary summary = summarise(sweep, 1, 300);

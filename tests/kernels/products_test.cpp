@@ -1,3 +1,5 @@
+#include <map>
+
 #include "kernel_cases.h"
 
 namespace sol::kernels {
@@ -97,8 +99,8 @@ TEST_P(Products, RangesDoNotChangeResultsNorTouchOtherOutputs) {
 TEST_P(Products, DroppedChannelEqualsMultiplicationByZero) {
   for (const Case& c : kCases) {
     for (const WeightType type : kWeightTypes) {
+      const test::StoredMatrix w = random_weights(c, Layout::in_major, type, 8);
       for (const int rows : {1, 2, 3, 4, 7}) {
-        const test::StoredMatrix w = random_weights(c, Layout::in_major, type, 8);
         auto x = random_floats(static_cast<size_t>(rows) * c.in, 9);
         std::vector<int> kept;
         auto zeroed = x;
@@ -138,12 +140,15 @@ TEST_P(Products, DroppedChannelsAreNotRead) {
 TEST_P(Products, ManyRowsEqualSingleRowsBitForBit) {
   for (const Case& c : kCases) {
     for (const WeightType type : kWeightTypes) {
+      std::map<Layout, test::StoredMatrix> weights;
+      for (const Layout layout : {Layout::out_major, Layout::in_major})
+        weights.emplace(layout, random_weights(c, layout, type, 13));
       for (const int rows : {1, 2, 3, 4, 5, 6, 7, 12, 17}) {
         if (c.out > 1000 && rows > 5) continue;
         const int x_stride = c.in + 3, y_stride = c.out + 2;
         const auto x = random_floats((rows - 1) * x_stride + c.in, 12 + rows);
         for (const Layout layout : {Layout::out_major, Layout::in_major}) {
-          const test::StoredMatrix w = random_weights(c, layout, type, 13);
+          const test::StoredMatrix& w = weights.at(layout);
           std::vector<float> together((rows - 1) * y_stride + c.out, 1.0f), alone = together;
           const int begin = c.out <= kCodeGroup ? 0 : is_compressed(type) ? kCodeGroup : 13;
           if (layout == Layout::out_major) {

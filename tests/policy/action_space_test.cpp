@@ -46,6 +46,12 @@ TEST(ActionSpace, KappaIsSlowestAndBitsAreFastest) {
   EXPECT_EQ(space.index(1, 2, 3), 23);
 }
 
+TEST(SequenceOptions, AsJsonSayHowPagesAreChosen) {
+  const SequenceOptions options{.page_size = 8, .sinks = 3, .window = 1, .force_sinks = false};
+  EXPECT_EQ(to_text(to_json(options)),
+            R"({"page_size":8,"sinks":3,"window":1,"force_sinks":false})");
+}
+
 TEST(ActionSpace, AgreesWithTheReferencesNumbering) {
   const Json spec = read_json(test::test_data() / "golden/sol/train_step.json")["spec"];
   const ActionSpace space = ActionSpace::from_notation(

@@ -380,6 +380,12 @@ TEST(Controller, OneNetKeepRateBecomesATripleByTheFrontier) {
   EXPECT_THAT(error_of([&] { c.budget_for_net_keep(0.5); }), HasSubstr("no validation frontier"));
 }
 
+TEST(BudgetRange, ContainsItsEndsAsFloat32) {
+  const BudgetRange range{0.7, 0.8};  // 0.7f is less, 0.8f more
+  for (const float inside : {0.7f, 0.75f, 0.8f}) EXPECT_TRUE(range.contains(inside)) << inside;
+  for (const float outside : {0.6999f, 0.8001f, NAN}) EXPECT_FALSE(range.contains(outside));
+}
+
 TEST(Controller, BudgetsOutsideTheTrainedRangesAreFlagged) {
   const Controller c = controller();
   EXPECT_EQ(c.outside_trained_ranges({0.1f, 0.6f, 0.3125f}), "");

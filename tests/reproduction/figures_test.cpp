@@ -52,5 +52,22 @@ TEST(Section, SaysThingsOnThePageAndInMarkdown) {
   EXPECT_EQ(section.markdown, "a < b\n\n**So.**\n\n");
 }
 
+TEST(Section, DrawsOnThePageAndLinksToFilesInMarkdown) {
+  Section section{"id", "Title", {}, {}};
+  section.draw({});
+  EXPECT_EQ(section.html + section.markdown, "");
+  section.heading("a < b");
+  section.draw({"<svg>1</svg>", "<svg>2</svg>"});
+  section.heading("c", 4);
+  section.draw({"<svg>3</svg>"});
+  EXPECT_EQ(section.html,
+            "<h3>a &lt; b</h3>\n<div class=\"row\">\n<svg>1</svg><svg>2</svg></div>\n"
+            "<h4>c</h4>\n<div class=\"row\">\n<svg>3</svg></div>\n");
+  EXPECT_EQ(section.markdown,
+            "### a < b\n\n![Title, plot 1](plots/id-1.svg)\n![Title, plot 2](plots/id-2.svg)\n\n"
+            "#### c\n\n![Title, plot 3](plots/id-3.svg)\n\n");
+  EXPECT_EQ(section.plots.size(), 3U);
+}
+
 }  // namespace
 }  // namespace sol

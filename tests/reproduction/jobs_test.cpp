@@ -106,6 +106,31 @@ TEST(StudyJobs, WhatTwoSectionsShowIsOfBoth) {
   EXPECT_TRUE(names(wanted_jobs(study, {"spaces"})).contains("sweep/paper/2l"));
 }
 
+TEST(StudyJobs, SayWhichTextTheyRead) {
+  Study study = shipped();
+  for (StudyController& controller : study.families[1].controllers) {
+    if (controller.name != "2l") continue;
+    controller.configuration.clear();
+    controller.ready = "made";
+  }
+  const auto jobs = plan_jobs(study);
+  const auto reads = [&](const std::string& name) {
+    const auto job = std::ranges::find(jobs, name, &Job::name);
+    EXPECT_NE(job, jobs.end()) << name;
+    return job == jobs.end() ? nullptr : job->reads;
+  };
+  for (const char* job : {"train/paper/2l", "train/paper/2l-seed5"})
+    EXPECT_EQ(reads(job), &study.train) << job;
+  EXPECT_EQ(reads("train/harsh/2l"), nullptr);  // it is ready
+  EXPECT_EQ(reads("frontier/harsh/2l"), &study.valid);
+  for (const char* job :
+       {"sweep/paper/2l", "sweep/paper/2l-seed5", "heuristics/harsh/3l", "landscape/harsh/3l",
+        "search/paper/2l-4", "single/harsh/quant-5-10", "pollution", "static", "timed/paper/2l",
+        "behaviour/harsh/2l", "free/paper/2l", "transfer/harsh/2l-context-256"})
+    EXPECT_EQ(reads(job), &study.test) << job;
+  EXPECT_EQ(reads("transfer/paper/2l-novels")->name, "novels");
+}
+
 TEST(StudyJobs, AFamilyWithoutAControllerIsLeftOutThere) {
   Study study = shipped();
   std::erase_if(study.families[1].controllers,

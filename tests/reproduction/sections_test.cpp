@@ -14,6 +14,7 @@
 #include "policy/network.h"
 #include "reproduction/experiment_json.h"
 #include "reproduction/jobs.h"
+#include "reproduction/training_log.h"
 #include "sol/controller.h"
 #include "support.h"
 #include "throws.h"
@@ -344,6 +345,76 @@ TEST_F(Sections, HandMadePoliciesAreComparedAtWhatTheySpend) {
   store(heuristics_job("harsh", "2l"), {{"emc", {84.0}}});
   EXPECT_THAT([&] { made(heuristics_section); },
               test::throws({"heuristics/harsh/2l", "emc has 1 points, its sweep 2"}));
+}
+
+TEST_F(Sections, EveryDrawOfFixedIsComparedAndNoneIsAHandMadePolicy) {
+  auto& baselines = study.experiments.spaces.baselines;
+  baselines = {"fixed", "fixed@1000", "emc", "elsewhere"};
+  Sweep sweep = sweep_of(two_levels);
+  sweep.baselines = baselines;
+  SweepPoint& point = sweep.points[0];
+  point.realised.push_back(outcome({}, {}, 0.6, 62));
+  point.realised.push_back(outcome({}, {}, 0.5, 63));
+  point.realised.push_back(outcome({}, {}, 0.55, 60));
+  point.requested_budget.push_back(outcome({}, {}, 0.5, 64));
+  store(sweep_job("harsh", "2l"), sweep_to_json(sweep));
+  const Section statistics = made(statistics_section);
+  for (const char* table : {"paired-realised", "paired-frugal"})
+    for (const char* row : {",fixed,realised,1,1,60.5,", ",fixed@1000,realised,1,1,60.5,"})
+      EXPECT_THAT(csv(statistics, table), HasSubstr(row)) << table;
+  for (const char* row : {",fixed,requested,1,1,60.5,", ",fixed@1000,requested,1,1,60.5,"})
+    EXPECT_THAT(csv(statistics, "paired-requested"), HasSubstr(row));
+  EXPECT_THAT(csv(statistics, "paired-realised"), Not(HasSubstr(",emc,")));
+  const Section heuristics = made(heuristics_section);
+  EXPECT_THAT(csv(heuristics, "heuristics"), HasSubstr("\nharsh,2l,emc,60.5,63.0,61.5,"));
+  EXPECT_THAT(csv(heuristics, "heuristics"), Not(HasSubstr("fixed@1000")));
+  EXPECT_THAT(heuristics.html, HasSubstr("emc at realised averages"));
+  EXPECT_THAT(heuristics.html, Not(HasSubstr("fixed@1000")));
+  baselines = {"fixed", "fixed@1000", "elsewhere"};
+  EXPECT_THAT(made(heuristics_section).markdown, HasSubstr("compares with fixed budgets only"));
+}
+
+// Of another model, whose list of controllers does not end with the finest.
+TEST_F(Sections, TheLargestSpaceStandsBesideThatOfOtherModels) {
+  test::TemporaryDirectory beside;
+  StudyResults other = StudyResults::open(
+      beside.path(), parse_json(R"({"name": "s", "model": "other", "context": 512,
+                     "test": {"name": "test", "label": "seen text", "files": [{"name": "b.txt"}]},
+                     "spaces": {"controllers": ["3l", "2l", "2l-again"]},
+                     "families": [
+                       {"name": "harsh", "title": "Harsh",
+                        "controllers": [{"name": "3l"}, {"name": "2l"}]},
+                       {"name": "mild", "title": "Mild",
+                        "controllers": [{"name": "2l"}, {"name": "2l-again"}]}]})",
+                                "other"));
+  const auto swept = [&](const char* levels, const char* controller, const ActionSpace& space) {
+    other.store(sweep_job(levels, controller), sweep_to_json(sweep_of(space)), 1, {});
+  };
+  swept("harsh", "3l", ActionSpace({0.1f, 0.5f, 1.0f}, {0.4f, 0.6f, 1.0f}, {5, 8, 16}));
+  swept("harsh", "2l", two_levels);
+  swept("mild", "2l", two_levels);
+  swept("mild", "2l-again", two_levels);
+  store_sweep("2l", two_levels);
+  ReportInput input(study, results);
+  const std::string rows = csv(scaling_section(input, {beside.path()}), "scaling");
+  EXPECT_THAT(rows, HasSubstr(",harsh,2l,50.5,60.5,61.5,"));
+  EXPECT_THAT(rows, HasSubstr("\nother,seen text (b.txt),512,harsh,3l,50.5,60.5,61.5,"));
+  EXPECT_THAT(rows, HasSubstr("\nother,seen text (b.txt),512,mild,2l-again,50.5,60.5,61.5,"));
+  EXPECT_EQ(count_of(rows, "\nother,"), 2u);
+}
+
+TEST_F(Sections, TrainingHasItsEntropyAndGapsAtTheEnd) {
+  TrainingSummary summary;
+  summary.updates = 3;
+  TrainingPoint last;
+  last.perplexity = 12.25;
+  last.entropy = 1.25;
+  last.gap = {0.125, 0.5, 0.25};
+  summary.curve = {TrainingPoint(), last};
+  store(train_job("harsh", "prune-30"), training_summary_to_json(summary));
+  const std::string table = csv(made(training_section), "training");
+  EXPECT_THAT(table, HasSubstr(",perplexity,entropy,gap_kappa,gap_rho,gap_eta,largest_gap\n"));
+  EXPECT_THAT(table, HasSubstr(",12.25,1.25,0.125,0.5,0.25,0.5\n"));
 }
 
 // Whole steps put random-matched off by less than the table shows.

@@ -112,6 +112,11 @@ TEST_F(StudyFile, ErrorsNameFileLineAndKey) {
       },
       throws({"a text called context-256"}));
   EXPECT_THAT(
+      [&] {
+        load(small + "experiments: {transfer: {controller: 2l, texts: {other: {label: seen}}}}\n");
+      },
+      throws({"line 12", "other names no files"}));
+  EXPECT_THAT(
       [&] { load("name: x\nfamilies: {a: {controllers: {b: {ready: made, updates: 3}}}}\n"); },
       throws({"line 2", "ready is not trained"}));
   EXPECT_THAT([&] { load("name: x\nfamilies: {a: {controllers: {b: {}}}}\n"); },

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <memory>
 #include <utility>
 
 #include "base/file_io.h"
@@ -32,31 +31,38 @@ std::string budget_columns(const Budget& budget, bool given) {
   return given ? fmt::format("{},{},{}", budget.kappa, budget.rho, budget.eta) : ",,";
 }
 
-constexpr const char* run_column_names =
-    "controller,model,model_fingerprint,commit,isa,threads,seed,device,precision,weights,"
-    "outside_paper,horizon,page_size,sinks,window,force_sinks";
-
-// What every row of a run has alike.
-std::string run_columns(const TaskSettings& settings) {
-  const RunInfo& run = settings.run;
-  const SequenceOptions& sequence = settings.scoring.sequence;
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", settings.controller,
-                     run.model, run.model_fingerprint, run.commit, run.isa, run.threads, run.seed,
-                     run.device, run.precision, run.weights, fmt::join(run.outside_paper, ";"),
-                     settings.scoring.horizon, sequence.page_size, sequence.sinks, sequence.window,
-                     sequence.force_sinks ? 1 : 0);
+// What every line of a run has alike.
+Json run_json(const TaskSettings& settings) {
+  Json json = {{"controller", settings.controller}};
+  json.update(to_json(settings.run));
+  for (const char* long_one : {"version", "command", "cpu"}) json.erase(long_one);
+  json["horizon"] = settings.scoring.horizon;
+  json.update(to_json(settings.scoring.sequence));
+  return json;
 }
 
-Json run_json(const TaskSettings& settings) {
-  const SequenceOptions& sequence = settings.scoring.sequence;
-  Json json = to_json(settings.run);
-  for (const char* long_one : {"version", "command", "cpu"}) json.erase(long_one);
-  json.update({{"horizon", settings.scoring.horizon},
-               {"page_size", sequence.page_size},
-               {"sinks", sequence.sinks},
-               {"window", sequence.window},
-               {"force_sinks", sequence.force_sinks}});
-  return json;
+// The same as columns, in their order.
+constexpr const char* run_fields[] = {"controller", "model",         "model_fingerprint",
+                                      "commit",     "isa",           "threads",
+                                      "seed",       "device",        "precision",
+                                      "weights",    "outside_paper", "horizon",
+                                      "page_size",  "sinks",         "window",
+                                      "force_sinks"};
+
+std::string cell_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (!value.is_array()) return to_text(value);
+  std::vector<std::string> parts;
+  for (const Json& part : value) parts.push_back(cell_text(part));
+  return fmt::format("{}", fmt::join(parts, ";"));
+}
+
+std::string run_columns(const TaskSettings& settings) {
+  const Json run = run_json(settings);
+  std::vector<std::string> texts;
+  for (const char* field : run_fields) texts.push_back(cell_text(run.at(field)));
+  return fmt::format("{}", fmt::join(texts, ","));
 }
 
 std::string point_columns(const TaskCell& cell) {
@@ -73,7 +79,7 @@ double attended(const StepTotals& spent) {
   return spent.attended / static_cast<double>(spent.steps);
 }
 
-Json cell_json(const TaskCell& cell, const TaskSettings& settings) {
+Json cell_json(const TaskCell& cell) {
   Json json = {{"task", cell.task},
                {"shots", cell.shots},
                {"chat", cell.chat},
@@ -87,7 +93,6 @@ Json cell_json(const TaskCell& cell, const TaskSettings& settings) {
     json["asked"] = budget_to_json(cell.asked);
   }
   json["data"] = cell.data.name;
-  json["controller"] = settings.controller;
   return json;
 }
 
@@ -99,7 +104,7 @@ std::string tasks_csv(const std::vector<TaskCell>& cells, const TaskSettings& se
       "requested_eta,asked_kappa,asked_rho,asked_eta,realised_kappa,realised_rho,realised_eta,"
       "net_keep,attended,steps,effective_steps,documents,chance,at_chance";
   for (const char* name : metric_columns) text += fmt::format(",{0},{0}_stderr", name);
-  text += fmt::format(",seconds,data,data_fingerprint,{}\n", run_column_names);
+  text += fmt::format(",seconds,data,data_fingerprint,{}\n", fmt::join(run_fields, ","));
   for (const TaskCell& cell : cells) {
     const StepTotals& spent = cell.spent;
     text += fmt::format(
@@ -126,7 +131,7 @@ std::string means_csv(const std::vector<TaskCell>& cells, const TaskSettings& se
       "mean,tasks,documents,mode,policy,baseline_at,point,requested_net,requested_kappa,"
       "requested_rho,requested_eta,realised_kappa,realised_rho,realised_eta,net_keep,acc,"
       "acc_stderr,chance,at_chance,{}\n",
-      run_column_names);
+      fmt::join(run_fields, ","));
   for (const TaskMean& mean : task_means(cells)) {
     const TaskCell& cell = mean.cell;
     const Metric& accuracy = cell.main_metric();
@@ -147,7 +152,7 @@ std::string tasks_jsonl(const std::vector<TaskCell>& cells, const TaskSettings& 
   const Json source = run_json(settings);
   std::string text;
   for (const TaskCell& cell : cells) {
-    Json common = cell_json(cell, settings);
+    Json common = cell_json(cell);
     common.update(source);
     for (const DocumentResult& document : cell.documents) {
       Json line = common;
@@ -165,13 +170,7 @@ void write_tasks(const std::filesystem::path& dir, const std::vector<TaskCell>& 
       {"tasks.jsonl", tasks_jsonl(cells, settings)},
       {"means.csv", means_csv(cells, settings)},
       {"report.html", tasks_report(cells, settings)}};
-  std::vector<std::unique_ptr<AtomicFile>> files;
-  for (const auto& [name, content] : contents) {
-    files.push_back(std::make_unique<AtomicFile>(dir / name));
-    files.back()->write(content);
-  }
-  for (const auto& file : files) file->flush();
-  for (const auto& file : files) file->commit();
+  write_files_together(dir, contents);
 }
 
 void ensure_writable_tasks(const std::filesystem::path& dir,

@@ -1,6 +1,8 @@
 // Whole tasks on the embedded model, with invented questions.
 #include "evaluation/tasks/experiment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -402,11 +404,16 @@ TEST_F(Experiment, FilesAndReportHoldEveryCell) {
     }
   };
   expect_rectangular(csv);
-  EXPECT_THAT(csv.substr(0, csv.find('\n')),
-              testing::EndsWith(",seed,device,precision,weights,outside_paper,horizon,page_size,"
-                                "sinks,window,force_sinks"));
+  EXPECT_THAT(
+      csv.substr(0, csv.find('\n')),
+      testing::EndsWith(",controller,model,model_fingerprint,commit,isa,threads,seed,device,"
+                        "precision,weights,outside_paper,horizon,page_size,sinks,window,"
+                        "force_sinks"));
   const std::string conditions =
-      ",3,native,f32," + settings.run.weights + ",prune-down;channel-scores wina,4,16,8,3,0\n";
+      fmt::format(",a & b,model <1>,{},{},{},{},3,native,f32,{},", settings.run.model_fingerprint,
+                  settings.run.commit, settings.run.isa, settings.run.threads,
+                  settings.run.weights) +
+      "prune-down;channel-scores wina,4,16,8,3,0\n";
   EXPECT_THAT(csv, testing::EndsWith(conditions));
   const std::string means = read_file(out.path() / "means.csv");
   EXPECT_EQ(lines(means), 1u + 7);  // over arc_easy and winogrande, of each mode, policy and budget
@@ -428,6 +435,7 @@ TEST_F(Experiment, FilesAndReportHoldEveryCell) {
                       {"window", 3},
                       {"force_sinks", false}};
   for (const auto& [field, value] : named.items()) EXPECT_EQ(line.at(field), value) << field;
+  EXPECT_THAT(jsonl, testing::HasSubstr("\"controller\":\"a & b\",\"commit\":"));
   const std::string html = read_file(out.path() / "report.html");
   EXPECT_EQ(check_xml(html, {"meta"}), "");
   for (const char* part : {"model &lt;1&gt;", "a &amp; b", "chance:", "at chance", "bits_per_byte",
