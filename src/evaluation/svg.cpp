@@ -47,6 +47,9 @@ std::vector<double> linear_ticks(double low, double high, int count) {
   const double ratio = rough / power;
   const double step = power * (ratio >= 7.07 ? 10 : ratio >= 3.16 ? 5 : ratio >= 1.41 ? 2 : 1);
   std::vector<double> ticks;
+  // Of numbers so large or so near to each other that steps do not count.
+  if (!std::isfinite(step) || std::max(std::abs(low), std::abs(high)) / step > 1e12)
+    return {low, high};
   const double first = std::ceil(low / step - 1e-9);
   for (double i = first; i * step <= high + 1e-9 * step; ++i)
     ticks.push_back(i == 0 ? 0.0 : i * step);
@@ -361,6 +364,7 @@ std::string render_svg(const Plot& plot) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
       "height=\"{1}\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"12\" "
       "fill=\"#2b333b\">\n<title>{2}</title>\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n"
       "<text x=\"{3}\" y=\"20\" font-size=\"14\" font-weight=\"600\">{2}</text>\n",
       plot.width, plot.height, escape_xml(plot.title), left);
   out += legend;

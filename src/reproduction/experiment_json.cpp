@@ -216,22 +216,30 @@ Json search_to_json(const std::vector<SearchPoint>& points) {
 }
 
 std::vector<SearchPoint> search_from_json(const Json& json, const std::string& where) {
-  return items<SearchPoint>(json, "points", where, [&](const Json& item) {
-    SearchPoint point;
-    point.requested = budget(item, "requested", where);
-    point.realised = budget(item, "realised", where);
-    point.policy = schedule_from_json(member(item, "policy", where), where);
-    point.fixed = schedule_from_json(member(item, "fixed", where), where);
-    point.random = items<RandomSchedules>(item, "random", where, [&](const Json& one) {
-      RandomSchedules random{json_get<std::string>(one, "policy", where), {}};
-      random.schedules = items<ScheduleOutcome>(one, "schedules", where, [&](const Json& schedule) {
-        return schedule_from_json(schedule, where);
+  std::vector<SearchPoint> points =
+      items<SearchPoint>(json, "points", where, [&](const Json& item) {
+        SearchPoint point;
+        point.requested = budget(item, "requested", where);
+        point.realised = budget(item, "realised", where);
+        point.policy = schedule_from_json(member(item, "policy", where), where);
+        point.fixed = schedule_from_json(member(item, "fixed", where), where);
+        point.random = items<RandomSchedules>(item, "random", where, [&](const Json& one) {
+          RandomSchedules random{json_get<std::string>(one, "policy", where), {}};
+          random.schedules = items<ScheduleOutcome>(
+              one, "schedules", where,
+              [&](const Json& schedule) { return schedule_from_json(schedule, where); });
+          if (random.schedules.empty()) fail("{}: random schedules without any", where);
+          return random;
+        });
+        return point;
       });
-      if (random.schedules.empty()) fail("{}: random schedules without any", where);
-      return random;
-    });
-    return point;
-  });
+  for (const SearchPoint& point : points)
+    if (point.random.empty() || point.random.size() != points.front().random.size())
+      fail(
+          "{}: not all points have the same kinds of random schedules; delete the file to run the "
+          "job again",
+          where);
+  return points;
 }
 
 Json pollution_to_json(const Pollution& pollution) {
@@ -266,6 +274,11 @@ Pollution pollution_from_json(const Json& json, const std::string& where) {
     setting.median = numbers<double>(item, "median", where);
     setting.low = numbers<double>(item, "low", where);
     setting.high = numbers<double>(item, "high", where);
+    if (setting.low.size() != setting.median.size() || setting.high.size() != setting.median.size())
+      fail(
+          "{}: median, low and high are not as long as each other; delete the file to run the job "
+          "again",
+          where);
     return setting;
   });
   return pollution;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
+#include "base/fail.h"
 #include "base/file_io.h"
 #include "base/output_file.h"
 #include "evaluation/report_page.h"
@@ -131,18 +133,32 @@ std::set<std::string> reported_tables(const StudyResults& results) {
   const std::filesystem::path file = results.dir() / "figures.jsonl";
   if (!path_exists(file)) return names;
   std::istringstream lines(read_file(file));
-  for (std::string line; std::getline(lines, line);)
-    names.insert(json_get<std::string>(parse_json(line, file.string()), "table", file.string()));
+  for (std::string line; std::getline(lines, line);) {
+    const auto name =
+        json_get<std::string>(parse_json(line, file.string()), "table", file.string());
+    // Its file may be removed: no path out of csv/.
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos)
+      fail("{}: \"{}\" is no table's name; delete the file to have it made again", file.string(),
+           name);
+    names.insert(name);
+  }
   return names;
 }
 
-// Each a file of its own, to be quoted; those of a report before that had more are removed.
-void write_plots(const Section& section, const std::filesystem::path& dir) {
-  const auto file = [&](size_t n) { return dir / plot_file(section.id, n); };
-  if (!section.plots.empty()) ensure_writable_directory(dir);
-  for (size_t i = 0; i < section.plots.size(); ++i)
-    write_file_atomically(file(i + 1), section.plots[i]);
-  for (size_t n = section.plots.size() + 1; std::filesystem::remove(file(n)); ++n) {
+// Each a file of its own, to be quoted. Those that only the report before shows are removed, and no
+// other: `shown` is its report.md, or empty.
+void write_plots(const std::vector<Section>& sections, const std::filesystem::path& dir,
+                 const std::string& shown) {
+  for (const Section& section : sections) {
+    if (!section.plots.empty()) ensure_writable_directory(dir);
+    for (size_t i = 0; i < section.plots.size(); ++i)
+      write_file_atomically(dir / plot_file(section.id, i + 1), section.plots[i]);
+    for (size_t n = section.plots.size() + 1;; ++n) {
+      const std::string name = plot_file(section.id, n);
+      if (shown.find("](plots/" + name + ")") == std::string::npos) break;
+      std::error_code gone_already;
+      std::filesystem::remove(dir / name, gone_already);
+    }
   }
 }
 
@@ -227,7 +243,8 @@ void write_study_report(const Study& study, const StudyResults& results,
   write(summary);
   std::ranges::for_each(sections, write);
   write(data_section(input));
-  for (const Section& section : sections) write_plots(section, results.dir() / "plots");
+  const std::filesystem::path before = results.dir() / "report.md";
+  write_plots(sections, results.dir() / "plots", path_exists(before) ? read_file(before) : "");
   for (const std::string& table : stale) std::filesystem::remove(csv_file(results, table));
   write_file_atomically(results.dir() / "figures.jsonl", lines);
   write_file_atomically(results.dir() / "report.md", markdown(study, results, summary, sections));

@@ -143,5 +143,11 @@ RC_GTEST_PROP(Ticks, LieWithinTheRange, ()) {
   for (const double tick : ticks) RC_ASSERT(tick >= low - 1e-6 && tick <= high + 1e-6);
 }
 
+TEST(Ticks, OfNumbersNearTheLargestEnd) {
+  EXPECT_EQ(linear_ticks(0.0, 1e308, 5).front(), 0.0);
+  EXPECT_LE(linear_ticks(-1.7e308, 1.7e308, 5).size(), 12u);
+  EXPECT_LE(linear_ticks(1e17, 1e17 + 64, 8).size(), 12u);
+}
+
 }  // namespace
 }  // namespace sol

@@ -114,6 +114,17 @@ TEST(ExperimentJson, WhatIsMissingOrOfAnotherTypeIsNamed) {
   json["points"] = 3;
   EXPECT_THAT([&] { search_from_json(json, "x"); }, throws({"\"points\" must be a list"}));
   EXPECT_THAT([&] { pollution_from_json(Json::object(), "x"); }, throws({"\"windows\""}));
+  Json uneven = pollution_to_json({{0}, 1, {{}}});
+  uneven["settings"][0]["high"] = {1.0};
+  EXPECT_THAT([&] { pollution_from_json(uneven, "jobs/pollution.json"); },
+              throws({"jobs/pollution.json", "as long as each other", "delete the file"}));
+  SearchPoint all, none;
+  all.random = {{"random-matched", {{0.5, 12}}}};
+  EXPECT_THAT(
+      [&] {
+        search_from_json(search_to_json({all, none}), "jobs/s.json");
+      },
+      throws({"jobs/s.json", "same kinds", "delete the file"}));
 }
 
 }  // namespace

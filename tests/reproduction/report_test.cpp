@@ -8,6 +8,7 @@
 #include "base/file_io.h"
 #include "reproduction/experiment_json.h"
 #include "support.h"
+#include "throws.h"
 
 namespace sol {
 namespace {
@@ -37,7 +38,8 @@ TEST(StudyReport, PlotsAreFilesAndThoseOfAnEarlierReportGo) {
   test::TemporaryDirectory dir;
   Study study;
   study.name = "s";
-  StudyResults results = StudyResults::open(dir.path(), {{"name", "s"}, {"context", study.context}});
+  StudyResults results =
+      StudyResults::open(dir.path(), {{"name", "s"}, {"context", study.context}});
   Pollution pollution;
   pollution.windows = {0};
   PollutionSetting setting;
@@ -50,12 +52,29 @@ TEST(StudyReport, PlotsAreFilesAndThoseOfAnEarlierReportGo) {
   write_file_atomically(plots / "mine.svg", "<svg/>");
   write_file_atomically(plots / "search-1.svg", "<svg/>");
   write_file_atomically(plots / "search-2.svg", "<svg/>");
+  write_file_atomically(dir.path() / "report.md",
+                        "# Study: s\n![x](plots/search-1.svg)\n![y](plots/search-2.svg)\n");
+  write_file_atomically(plots / "training-1.svg", "<svg/>");  // no report's
   write_study_report(study, results, {});
   EXPECT_THAT(read_file(plots / "pollution-1.svg"), StartsWith("<svg xmlns="));
   EXPECT_THAT(read_file(dir.path() / "report.md"), HasSubstr("](plots/pollution-1.svg)"));
   EXPECT_FALSE(path_exists(plots / "search-1.svg"));
   EXPECT_FALSE(path_exists(plots / "search-2.svg"));
+  EXPECT_TRUE(path_exists(plots / "training-1.svg"));
   EXPECT_TRUE(path_exists(plots / "mine.svg"));
+}
+
+TEST(StudyReport, NothingOutsideOfItsTablesIsRemoved) {
+  test::TemporaryDirectory dir;
+  Study study;
+  study.name = "s";
+  const StudyResults results =
+      StudyResults::open(dir.path() / "R", {{"name", "s"}, {"context", study.context}});
+  write_file_atomically(dir.path() / "victim.csv", "mine");
+  write_file_atomically(dir.path() / "R/figures.jsonl", "{\"table\":\"../../victim\"}\n");
+  EXPECT_THAT([&] { write_study_report(study, results, {}); },
+              test::throws({"figures.jsonl", "../../victim"}));
+  EXPECT_EQ(read_file(dir.path() / "victim.csv"), "mine");
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ class RanksTest : public TrainerTest {
     config_.batch = 4;
     config_.target_steps = 120;  // two loader batches of 64 steps
   }
+  ~RanksTest() override { set_thread_count(threads_); }
+
+  const int threads_ = thread_count();  // ranks set it for the process
 
   // Trains with `size` ranks; returns what each threw. The callbacks are those of the leader.
   std::vector<std::string> train_ranks(int size, const fs::path& out, bool resume = false,
