@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "cost_file.h"
+#include "policy/action_json.h"
 #include "policy/axis.h"
 #include "validators.h"
 
@@ -123,14 +124,11 @@ void EvaluationSetup::refuse_times(const std::string& command) const {
 }
 
 Json EvaluationSetup::protocol_json() const {
-  return {{"context", protocol.context},
-          {"horizon", protocol.horizon},
-          {"page_size", protocol.sequence.page_size},
-          {"sinks", protocol.sequence.sinks},
-          {"window", protocol.sequence.window},
-          {"force_sinks", protocol.sequence.force_sinks},
-          {"data", data_name},
-          {"controller", controller_name}};
+  Json json{{"context", protocol.context}, {"horizon", protocol.horizon}};
+  json.update(to_json(protocol.sequence));
+  json["data"] = data_name;
+  json["controller"] = controller_name;
+  return json;
 }
 
 std::vector<std::filesystem::path> evaluation_inputs(const EvaluationFlags& flags) {
